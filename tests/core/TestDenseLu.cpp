@@ -2,15 +2,8 @@
  * The LU factorization without pivoting against dense Eigen.
  */
 
-#include "Claims.h"
-#include "RandomMatrix.h"
+#include "CoreTest.h"
 #include "stiffcore/linear/DenseLu.h"
-#include <vector>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -21,7 +14,7 @@ template <int Size = 0> VectorXd solve(RowMajor A, VectorXd b) {
 }
 
 /** Matrices with a dominant diagonal, not symmetric, have small errors without pivoting. */
-void testSolutionAgreesWithDenseEigen() {
+CLAIM(testSolutionAgreesWithDenseEigen) {
     Random random(1);
     for (int size : {1, 2, 3, 7, 20}) {
         const MatrixXd A = randomMatrix(random, size, size) + 3.0 * size * MatrixXd::Identity(size, size);
@@ -31,6 +24,4 @@ void testSolutionAgreesWithDenseEigen() {
     }
 }
 
-int main() {
-    return checkClaims({CLAIM(testSolutionAgreesWithDenseEigen)});
-}
+CHECK_CLAIMS

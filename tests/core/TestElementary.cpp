@@ -2,14 +2,8 @@
  * The elementary maps that steps are composed of.
  */
 
-#include "Claims.h"
-#include "RandomGeometry.h"
+#include "CoreTest.h"
 #include "stiffcore/methods/Elementary.h"
-#include <vector>
-
-using namespace stiffcore;
-using namespace stifftest;
-using std::vector;
 
 const double roundoff = 0x1p-53;
 
@@ -41,7 +35,7 @@ template <class Map, class Expected> void checkMap(Particles& particles, Map&& m
         }
 }
 
-void testKickAndDriftMoveParticlesThatHaveMass() {
+CLAIM(testKickAndDriftMoveParticlesThatHaveMass) {
     Random random(1);
     Particles particles(random, 20);
     const double t = 0.3;
@@ -58,7 +52,7 @@ void testKickAndDriftMoveParticlesThatHaveMass() {
     checkMap(particles, driftPart, expected);
 }
 
-void testNoiseIsScaledByTheMasses() {
+CLAIM(testNoiseIsScaledByTheMasses) {
     Random random(3);
     Particles particles(random, 20);
     const OrnsteinUhlenbeck flow(2, 2.5, 0.3);
@@ -77,7 +71,7 @@ void testNoiseIsScaledByTheMasses() {
     ASSERT_EQUAL(next, numDrawn);
 }
 
-void testNoFrictionLeavesVelocitiesAsTheyAre() {
+CLAIM(testNoFrictionLeavesVelocitiesAsTheyAre) {
     Random random(4);
     Particles particles(random, 20);
     const OrnsteinUhlenbeck none(0, 2.5, 0.3), noTime(5, 2.5, 0);
@@ -90,7 +84,7 @@ void testNoFrictionLeavesVelocitiesAsTheyAre() {
     }
 }
 
-void testWeakFrictionHasItsNoise() {
+CLAIM(testWeakFrictionHasItsNoise) {
     // 1 - exp(-2 gamma t) = 2 gamma t (1 - gamma t + ...), also where it is far below the roundings of 1.
     const double kT = 2.5;
     for (double gamma : {1e-9, 1e-12, 1e-18, 1e-100}) {
@@ -101,7 +95,7 @@ void testWeakFrictionHasItsNoise() {
     }
 }
 
-void testStrongFrictionDrawsVelocitiesAfreshAndNoTemperatureNone() {
+CLAIM(testStrongFrictionDrawsVelocitiesAfreshAndNoTemperatureNone) {
     const OrnsteinUhlenbeck strong(1e4, 2.5, 1), cold(2, 0, 0.3);
     ASSERT_EQUAL(0, strong.decay);
     ASSERT_EQUAL(std::sqrt(2.5), strong.amplitude);
@@ -109,7 +103,7 @@ void testStrongFrictionDrawsVelocitiesAfreshAndNoTemperatureNone() {
     ASSERT_EQUAL_TOL(std::exp(-0.6), cold.decay, roundoff);
 }
 
-void testTwoHalvesAreTheWhole() {
+CLAIM(testTwoHalvesAreTheWhole) {
     // v'' = d (d v + n1) + n2: the flow of t if d^2 is its damping and d^2 a^2 + a^2 its variance.
     for (double gamma : {1e-15, 1e-6, 0.1, 1.0, 10.0, 300.0}) {
         const double t = 0.7, kT = 2.5;
@@ -122,7 +116,7 @@ void testTwoHalvesAreTheWhole() {
     }
 }
 
-void testMaxwellDistributionIsStationary() {
+CLAIM(testMaxwellDistributionIsStationary) {
     // The variance kT/m is kept: d^2 kT + a^2 = kT.
     for (double gamma : {0.0, 1e-15, 1e-6, 0.1, 1.0, 10.0, 1e4}) {
         const OrnsteinUhlenbeck flow(gamma, 2.5, 0.7);
@@ -130,9 +124,4 @@ void testMaxwellDistributionIsStationary() {
     }
 }
 
-int main() {
-    return checkClaims({CLAIM(testKickAndDriftMoveParticlesThatHaveMass), CLAIM(testNoiseIsScaledByTheMasses),
-                        CLAIM(testNoFrictionLeavesVelocitiesAsTheyAre), CLAIM(testWeakFrictionHasItsNoise),
-                        CLAIM(testStrongFrictionDrawsVelocitiesAfreshAndNoTemperatureNone),
-                        CLAIM(testTwoHalvesAreTheWhole), CLAIM(testMaxwellDistributionIsStationary)});
-}
+CHECK_CLAIMS

@@ -2,16 +2,10 @@
  * The motion of molecules under their stiff terms alone, by micro-steps.
  */
 
-#include "CountAllocations.h"
+#include "CoreTest.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/FastFlow.h"
 #include "stiffcore/methods/TangentSpace.h"
-#include <limits>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 
@@ -53,19 +47,6 @@ template <class Real> struct Fixture : StiffFixture<Real> {
         });
         return bounds;
     }
-    /** The kinetic energy and the potential energy of the stiff terms. */
-    double energy() const {
-        ModelSystem moved = model;
-        moved.setPositions(x);
-        double sum = 0;
-        for (const Block& block : blocks) {
-            const VectorXd velocities = ModelSystem::gather(block, v), deviations = moved.deviations(block);
-            sum += 0.5 * velocities.dot(model.massDiagonal(block).cwiseProduct(velocities));
-            for (size_t p = 0; p < block.terms.size(); p++)
-                sum += 0.5 * model.terms[block.terms[p]].k * deviations[p] * deviations[p];
-        }
-        return sum;
-    }
 };
 
 double largestDifference(const vector<double>& a, const vector<double>& b) {
@@ -75,7 +56,7 @@ double largestDifference(const vector<double>& a, const vector<double>& b) {
     return largest;
 }
 
-template <class Real> void testStiffForcesAreMinusTheGradient() {
+CLAIM_WITH_LANES(testStiffForcesAreMinusTheGradient) {
     for (int seed = 1; seed <= 4; seed++) {
         ModelSystem model = ModelSystem::makeMixture(seed);
         Fixture<Real> fixture(model, 1);
@@ -101,7 +82,7 @@ template <class Real> void testStiffForcesAreMinusTheGradient() {
 }
 
 /** Verlet's solution for a harmonic bond along a line is known: a cosine of which each step advances the phase. */
-template <class Real> void testDiatomicFollowsVerletsSolution() {
+CLAIM_WITH_LANES(testDiatomicFollowsVerletsSolution) {
     ModelSystem model(5);
     model.beginMolecule();
     const double m1 = 12, m2 = 1, k = 3e5, amplitude = 0.004, length = 0.11, d = 0.0005;
@@ -123,7 +104,7 @@ template <class Real> void testDiatomicFollowsVerletsSolution() {
     }
 }
 
-template <class Real> void testFlowIsReversibleAndHalvesMakeAWhole() {
+CLAIM_WITH_LANES(testFlowIsReversibleAndHalvesMakeAWhole) {
     ModelSystem model(6);
     model.addMixture();
     model.addAlike();
@@ -141,25 +122,8 @@ template <class Real> void testFlowIsReversibleAndHalvesMakeAWhole() {
     ASSERT(largestDifference(whole.x, start) < 1e-12);
 }
 
-template <class Real> void testEnergyErrorIsOfSecondOrderInTheMicroStep() {
-    ModelSystem model(8);
-    model.addWater();
-    model.addChain(12);
-    const double energy = Fixture<Real>(model, 1).energy();
-    vector<double> errors;
-    for (int number : {20, 40, 80}) {
-        Fixture<Real> fixture(model, 1);
-        fixture.flow(0.005, number);
-        errors.push_back(std::abs(fixture.energy() - energy));
-    }
-    for (int i : {0, 1}) {
-        const double order = std::log2(errors[i] / errors[i + 1]);
-        ASSERT(order > 1.8 && order < 2.2);
-    }
-}
-
 /** Total and angular momentum are kept to rounding: forces within a molecule add up to none. */
-template <class Real> void testMomentaAreKept() {
+CLAIM_WITH_LANES(testMomentaAreKept) {
     ModelSystem model(9);
     model.addWater();
     model.addTree(20);
@@ -179,7 +143,7 @@ template <class Real> void testMomentaAreKept() {
 }
 
 /** At the minimum the bound is never below the frequency of the stiffest mode, and close to it. */
-template <class Real> void testFrequencyIsBounded() {
+CLAIM_WITH_LANES(testFrequencyIsBounded) {
     for (int seed = 10; seed < 14; seed++) {
         ModelSystem model(seed);
         model.stretch = model.bend = 0;
@@ -199,7 +163,7 @@ template <class Real> void testFrequencyIsBounded() {
     }
 }
 
-template <class Real> void testFrequencyOfWaterIsTightlyBounded() {
+CLAIM_WITH_LANES(testFrequencyOfWaterIsTightlyBounded) {
     ModelSystem model(14);
     model.stretch = model.bend = 0;
     model.addWater();
@@ -209,7 +173,7 @@ template <class Real> void testFrequencyOfWaterIsTightlyBounded() {
 }
 
 /** Also where a straight angle or an infinite force constant has its part in it; a block without terms has none. */
-template <class Real> void testFrequencyOfUnusualBlocks() {
+CLAIM_WITH_LANES(testFrequencyOfUnusualBlocks) {
     ModelSystem model(17);
     for (int i = 0; i < 5; i++)
         model.addLine();
@@ -229,7 +193,7 @@ template <class Real> void testFrequencyOfUnusualBlocks() {
 }
 
 /** A block that is torn apart is reported, and its particles are left where they were; others move as without it. */
-template <class Real> void testWhatIsNotFiniteIsNotWritten() {
+CLAIM_WITH_LANES(testWhatIsNotFiniteIsNotWritten) {
     ModelSystem model(15);
     for (int i = 0; i < 6; i++)
         model.addWater();
@@ -250,7 +214,7 @@ template <class Real> void testWhatIsNotFiniteIsNotWritten() {
 }
 
 /** One at a time or side by side, molecules move alike. */
-void testLanesAgreeWithSingleBlocks() {
+CLAIM(testLanesAgreeWithSingleBlocks) {
     ModelSystem model(18);
     model.addMixture();
     model.addAlike();
@@ -266,27 +230,6 @@ void testLanesAgreeWithSingleBlocks() {
     ASSERT(largestDifference(one.v, four.v) < 1e-9);
 }
 
-template <class Real> void testNoMemoryIsAllocated() {
-    ModelSystem model(16);
-    model.addMixture();
-    model.addAlike();
-    Fixture<Real> fixture(model, 1);
-    assertTakesNoMemory([&] {
-        fixture.forEachBatch([&](const auto& batch, auto& work) {
-            fixture.flow(batch, work, 0.001, 4);
-            boundFrequency(batch, model.box, work);
-        });
-    });
-}
-
 } // namespace
 
-int main() {
-    return checkClaims(
-            {CLAIM_WITH_LANES(testStiffForcesAreMinusTheGradient), CLAIM_WITH_LANES(testDiatomicFollowsVerletsSolution),
-             CLAIM_WITH_LANES(testFlowIsReversibleAndHalvesMakeAWhole),
-             CLAIM_WITH_LANES(testEnergyErrorIsOfSecondOrderInTheMicroStep), CLAIM_WITH_LANES(testMomentaAreKept),
-             CLAIM_WITH_LANES(testFrequencyIsBounded), CLAIM_WITH_LANES(testFrequencyOfWaterIsTightlyBounded),
-             CLAIM_WITH_LANES(testFrequencyOfUnusualBlocks), CLAIM_WITH_LANES(testWhatIsNotFiniteIsNotWritten),
-             CLAIM(testLanesAgreeWithSingleBlocks), CLAIM_WITH_LANES(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS

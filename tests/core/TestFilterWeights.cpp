@@ -2,13 +2,8 @@
  * The weights by which oscillating forces are averaged.
  */
 
-#include "Claims.h"
+#include "CoreTest.h"
 #include "stiffcore/methods/FilterWeights.h"
-#include <cmath>
-#include <vector>
-
-using namespace stiffcore;
-using std::vector;
 
 const double roundoff = 0x1p-53;
 
@@ -20,7 +15,7 @@ double computeMean(const vector<double>& weights, int harmonic, int n) {
     return mean;
 }
 
-void testPeriodWeightsLeaveNothingOfHarmonics() {
+CLAIM(testPeriodWeightsLeaveNothingOfHarmonics) {
     vector<double> weights;
     for (int n : {4, 6, 16, 50}) {
         computePeriodWeights(n, weights);
@@ -38,7 +33,7 @@ void testPeriodWeightsLeaveNothingOfHarmonics() {
  *
  *     exp(-5/4) sqrt(2 pi/5 u0^3) exp(-sqrt(5 omega)) / integral of exp(5 / (s^2 - 1)),   u0 = sqrt(5 / (2 omega)).
  */
-void testBumpWeightsLeaveAlmostNothingOfVibrations() {
+CLAIM(testBumpWeightsLeaveAlmostNothingOfVibrations) {
     const int n = 40;
     vector<double> weights;
     for (int periods : {1, 2, 4, 8, 16}) {
@@ -55,7 +50,7 @@ void testBumpWeightsLeaveAlmostNothingOfVibrations() {
     }
 }
 
-void testBumpWeightsFallToTheEnd() {
+CLAIM(testBumpWeightsFallToTheEnd) {
     vector<double> weights;
     for (int count : {2, 40, 1000}) {
         computeBumpWeights(count, weights);
@@ -67,10 +62,4 @@ void testBumpWeightsFallToTheEnd() {
     }
 }
 
-int main() {
-    return stifftest::checkClaims({
-            CLAIM(testPeriodWeightsLeaveNothingOfHarmonics),
-            CLAIM(testBumpWeightsLeaveAlmostNothingOfVibrations),
-            CLAIM(testBumpWeightsFallToTheEnd),
-    });
-}
+CHECK_CLAIMS

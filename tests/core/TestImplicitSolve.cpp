@@ -2,18 +2,9 @@
  * The linear systems of the Zhang-Skeel methods against dense matrices that automatic differentiation fills.
  */
 
-#include "CountAllocations.h"
-#include "Derivatives.h"
+#include "CoreTest.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/ImplicitSolve.h"
-#include <functional>
-#include <map>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 
@@ -91,7 +82,7 @@ template <class Real> vector<double> checkAccelerations(Fixture<Real>& fixture, 
     return a;
 }
 
-template <class Real> void testAccelerationsSolveTheImplicitEquation() {
+CLAIM_WITH_LANES(testAccelerationsSolveTheImplicitEquation) {
     for (int seed = 1; seed <= 4; seed++) {
         ModelSystem model = createMolecules(seed);
         if (seed > 1)
@@ -102,7 +93,7 @@ template <class Real> void testAccelerationsSolveTheImplicitEquation() {
     }
 }
 
-template <class Real> void testAccelerationsOfVeryStiffTermsAreAccurate() {
+CLAIM_WITH_LANES(testAccelerationsOfVeryStiffTermsAreAccurate) {
     // At their minimum terms have positive semi-definite Hessians, and c may be as large as one likes.
     ModelSystem model(5);
     model.stretch = model.bend = 0;
@@ -114,7 +105,7 @@ template <class Real> void testAccelerationsOfVeryStiffTermsAreAccurate() {
     checkAccelerations(fixture, 1e-4);
 }
 
-template <class Real> void testTermsReachAcrossThePeriodicBox() {
+CLAIM_WITH_LANES(testTermsReachAcrossThePeriodicBox) {
     ModelSystem model = ModelSystem::makeMixture(6);
     Fixture<Real> together(model);
     const vector<double> whole = checkAccelerations(together, 1e-6);
@@ -131,7 +122,7 @@ template <class Real> void testTermsReachAcrossThePeriodicBox() {
     }
 }
 
-template <class Real> void testMoleculesOfOneSizeMayDifferInTheirTerms() {
+CLAIM_WITH_LANES(testMoleculesOfOneSizeMayDifferInTheirTerms) {
     // Three atoms and three terms each: bent, a triangle of bonds, bonds and angle at another atom, one with an
     // anchor, and one across the periodic box beside one that is not periodic.
     ModelSystem model(23);
@@ -158,7 +149,7 @@ ModelSystem createChain(int numAtoms, int numExtra) {
 }
 
 /** The same chain below the size from which on matrices are held sparse, and lifted above it by what does nothing. */
-template <class Real> void testDenseAndSparseSolversAgree() {
+CLAIM_WITH_LANES(testDenseAndSparseSolversAgree) {
     const int numAtoms = (MatrixLayout::minSparseSize - 1) / 3;
     ASSERT(!MatrixLayout(3 * numAtoms, {}).isSparse() && MatrixLayout(3 * numAtoms + 6, {}).isSparse());
     Fixture<Real> dense(createChain(numAtoms, 0)), sparse(createChain(numAtoms, 2));
@@ -173,7 +164,7 @@ template <class Real> void testDenseAndSparseSolversAgree() {
         ASSERT_EQUAL_TOL(a[i], b[i], 1e-13);
 }
 
-template <class Real> void testDefinitenessIsThatOfTheEigenvalues() {
+CLAIM_WITH_LANES(testDefinitenessIsThatOfTheEigenvalues) {
     int numDefinite = 0, numIndefinite = 0;
     for (int seed = 10; seed < 20; seed++) {
         Fixture<Real> fixture(createDistorted(seed));
@@ -202,7 +193,7 @@ template <class Real> void testDefinitenessIsThatOfTheEigenvalues() {
  * With an angle of 0.3 rad, below its minimum of 1.82, a water is curved downwards out of its plane: by
  * k (0.3 - 1.82) cot(0.3) / r^2, some -4e5 kJ/mol/nm^2, against a mass of 1. Others, in other lanes, are not disturbed.
  */
-template <class Real> void testWaterFarFromItsAngleIsRefused() {
+CLAIM_WITH_LANES(testWaterFarFromItsAngleIsRefused) {
     ModelSystem model(24);
     for (int i = 0; i < 8; i++)
         model.addWater();
@@ -233,7 +224,7 @@ template <class Real> void testWaterFarFromItsAngleIsRefused() {
 }
 
 /** Where it need not be positive definite, the matrix is solved with whatever the signs of its eigenvalues. */
-template <class Real> void testIndefiniteMatricesAreSolved() {
+CLAIM_WITH_LANES(testIndefiniteMatricesAreSolved) {
     int numSeveral[2] = {0, 0}; // small, large
     for (int seed = 60; seed < 66; seed++) {
         Fixture<Real> fixture(createDistorted(seed));
@@ -264,7 +255,7 @@ ModelSystem createDistortedChains(int seed, int number, int numAtoms) {
 }
 
 /** Bonds that are stiffer by orders of magnitude, such as penalties for constraints, make no matrix singular. */
-template <class Real> void testIndefiniteMatricesWithPenaltiesAreSolved() {
+CLAIM_WITH_LANES(testIndefiniteMatricesWithPenaltiesAreSolved) {
     int numIndefinite = 0;
     for (int numAtoms : {5, 20}) {
         ModelSystem model = createDistortedChains(68, 6, numAtoms);
@@ -285,7 +276,7 @@ template <class Real> void testIndefiniteMatricesWithPenaltiesAreSolved() {
 }
 
 /** A matrix with an eigenvalue that vanishes has no solution that means anything; neighbours in other lanes have. */
-template <class Real> void testNearlySingularMatricesAreRefused() {
+CLAIM_WITH_LANES(testNearlySingularMatricesAreRefused) {
     for (int numAtoms : {5, 20}) {
         Fixture<Real> fixture(createDistortedChains(67, 4, numAtoms));
         for (int block = 0; block < fixture.size(); block++) {
@@ -301,7 +292,7 @@ template <class Real> void testNearlySingularMatricesAreRefused() {
 }
 
 /** What is not finite spoils the blocks of its particle; others, also in the same batch, are as they would be. */
-template <class Real> void testNotANumberConcernsItsOwnBlocksAlone() {
+CLAIM_WITH_LANES(testNotANumberConcernsItsOwnBlocksAlone) {
     Fixture<Real> fixture(createMolecules(21));
     const vector<double> expected[] = {fixture.solve(1e-6), fixture.solve(1e-6, true)};
     auto refuse = [&](vector<double>& values, int particle, int component, double bad, bool mayBeIndefinite) {
@@ -335,7 +326,7 @@ template <class Real> void testNotANumberConcernsItsOwnBlocksAlone() {
 }
 
 /** One at a time or side by side, molecules get the same accelerations and third derivatives. */
-void testLanesAgreeWithSingleBlocks() {
+CLAIM(testLanesAgreeWithSingleBlocks) {
     for (int seed = 70; seed < 73; seed++) {
         ModelSystem model = createMolecules(seed);
         model.renumber();
@@ -354,7 +345,7 @@ void testLanesAgreeWithSingleBlocks() {
 }
 
 /** a . H1' . a is the change of H1 a along a. */
-template <class Real> void testThirdDerivativesAreThoseOfTheHessian() {
+CLAIM_WITH_LANES(testThirdDerivativesAreThoseOfTheHessian) {
     ModelSystem model = createMolecules(74);
     Fixture<Real> fixture(model);
     vector<double> a = model.randomArray(1);
@@ -379,7 +370,7 @@ template <class Real> void testThirdDerivativesAreThoseOfTheHessian() {
 }
 
 /** So do parameters in which molecules of one kind differ. */
-template <class Real> void testNewParametersTakeEffect() {
+CLAIM_WITH_LANES(testNewParametersTakeEffect) {
     ModelSystem model = createMolecules(47);
     model.renumber();
     Fixture<Real> fixture(model);
@@ -399,7 +390,7 @@ template <class Real> void testNewParametersTakeEffect() {
 }
 
 /** What is built otherwise has to be put into batches anew; nothing of it is taken. */
-template <class Real> void testOtherBuildsAreNotAdopted() {
+CLAIM_WITH_LANES(testOtherBuildsAreNotAdopted) {
     ModelSystem model(48);
     model.addAlike();
     Fixture<Real> fixture(model);
@@ -434,7 +425,7 @@ template <class Real> void testOtherBuildsAreNotAdopted() {
     ASSERT(fixture.system.takeParameters(fixture.blocks, same));
 }
 
-template <class Real> void testThreadsGiveBitwiseTheSame() {
+CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame) {
     ModelSystem model(48);
     for (int i = 0; i < 5; i++)
         model.addMixture();
@@ -449,27 +440,7 @@ template <class Real> void testThreadsGiveBitwiseTheSame() {
     }
 }
 
-template <class Real> void testNoMemoryIsAllocated() {
-    Fixture<Real> fixture(createDistorted(49));
-    const double *x = fixture.x.data(), *F = fixture.F.data();
-    vector<double> a(fixture.F.size()), w = a;
-    int numFailed[2] = {0, 0};
-    assertTakesNoMemory([&] {
-        fixture.forEachBatch([&](const auto& batch, auto& work) {
-            using Scalar = RealOf<std::decay_t<decltype(batch)>>;
-            const Box& box = fixture.model.box;
-            for (bool mayBeIndefinite : {false, true}) {
-                const auto solved = solveAccelerations(batch, x, F, 1e-5, mayBeIndefinite, box, work, a.data());
-                for (int lane = 0; lane < batch.count; lane++)
-                    numFailed[mayBeIndefinite] += !LaneTraits<Scalar>::lane(solved, lane);
-            }
-            contractThirdDerivatives(batch, x, a.data(), box, work, w.data());
-        });
-    });
-    ASSERT(numFailed[0] > 5 && numFailed[1] == 0);
-}
-
-void testNoBlocksNeedNothing() {
+CLAIM(testNoBlocksNeedNothing) {
     const BatchSystem<StiffBatch, Lanes> system({}, {}, {1.0, 2.0});
     ASSERT(system.batches.empty() && system.largeBlocks.empty());
     const StiffWorkspace<Lanes> work(system.batches, {});
@@ -477,7 +448,7 @@ void testNoBlocksNeedNothing() {
 }
 
 /** Each block is in one lane of one batch, with others of the same build; only the last batch of these is not full. */
-template <class Real> void testBlocksKnowTheirParticles() {
+CLAIM_WITH_LANES(testBlocksKnowTheirParticles) {
     ModelSystem model = createMolecules(50);
     model.renumber();
     Fixture<Real> fixture(model);
@@ -507,19 +478,4 @@ template <class Real> void testBlocksKnowTheirParticles() {
 
 } // namespace
 
-int main() {
-    return checkClaims(
-            {CLAIM_WITH_LANES(testAccelerationsSolveTheImplicitEquation),
-             CLAIM_WITH_LANES(testAccelerationsOfVeryStiffTermsAreAccurate),
-             CLAIM_WITH_LANES(testTermsReachAcrossThePeriodicBox),
-             CLAIM_WITH_LANES(testMoleculesOfOneSizeMayDifferInTheirTerms),
-             CLAIM_WITH_LANES(testDenseAndSparseSolversAgree), CLAIM_WITH_LANES(testDefinitenessIsThatOfTheEigenvalues),
-             CLAIM_WITH_LANES(testWaterFarFromItsAngleIsRefused), CLAIM_WITH_LANES(testIndefiniteMatricesAreSolved),
-             CLAIM_WITH_LANES(testIndefiniteMatricesWithPenaltiesAreSolved),
-             CLAIM_WITH_LANES(testNearlySingularMatricesAreRefused),
-             CLAIM_WITH_LANES(testNotANumberConcernsItsOwnBlocksAlone), CLAIM(testLanesAgreeWithSingleBlocks),
-             CLAIM_WITH_LANES(testThirdDerivativesAreThoseOfTheHessian), CLAIM_WITH_LANES(testNewParametersTakeEffect),
-             CLAIM_WITH_LANES(testOtherBuildsAreNotAdopted), CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame),
-             CLAIM_WITH_LANES(testNoMemoryIsAllocated), CLAIM(testNoBlocksNeedNothing),
-             CLAIM_WITH_LANES(testBlocksKnowTheirParticles)});
-}
+CHECK_CLAIMS

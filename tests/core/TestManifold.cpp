@@ -2,16 +2,9 @@
  * The nearest point of the manifold of equilibrium values, and the pull-back of forces from there.
  */
 
-#include "CountAllocations.h"
-#include "Derivatives.h"
+#include "CoreTest.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/Manifold.h"
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 
@@ -90,7 +83,7 @@ ModelSystem createMolecules(int seed, double bend = 0.1) {
 }
 
 /** s(A) = s0, and M (A - q) is a combination of the gradients at A. */
-template <class Real> void testNearestPointSolvesItsEquations() {
+CLAIM_WITH_LANES(testNearestPointSolvesItsEquations) {
     for (int seed = 1; seed <= 4; seed++) {
         const ModelSystem model = createMolecules(seed);
         Fixture<Real> fixture(model);
@@ -114,7 +107,7 @@ template <class Real> void testNearestPointSolvesItsEquations() {
 }
 
 /** F . dA = a . M dq for any displacement dq, dA by differences of A. */
-template <class Real> void testPullBackIsTheTransposedJacobian() {
+CLAIM_WITH_LANES(testPullBackIsTheTransposedJacobian) {
     for (int seed = 6; seed <= 9; seed++) {
         ModelSystem model = createMolecules(seed, 0.02);
         Fixture<Real> fixture(model);
@@ -144,7 +137,7 @@ template <class Real> void testPullBackIsTheTransposedJacobian() {
 }
 
 /** On the manifold, where points stay, A' = P: the pulled-back acceleration is the projected one. */
-template <class Real> void testPointsOfTheManifoldStay() {
+CLAIM_WITH_LANES(testPointsOfTheManifoldStay) {
     ModelSystem model(10);
     model.stretch = model.bend = 0;
     model.addWater();
@@ -212,7 +205,7 @@ struct StraightChain {
 };
 
 /** At 180 degrees both bends vanish: the nearest point and the pulled-back forces are those of a rod. */
-template <class Real> void testStraightMoleculesAreRods() {
+CLAIM_WITH_LANES(testStraightMoleculesAreRods) {
     for (int numAtoms : {3, 4, 5, 12})
         for (double bend : {0.0, 1e-12, 1e-7, 1e-3, 0.01}) {
             const StraightChain chain(20, numAtoms, bend);
@@ -230,7 +223,7 @@ template <class Real> void testStraightMoleculesAreRods() {
 }
 
 /** A molecule folded by more than 90 degrees is not taken for straight: it is reported. */
-template <class Real> void testFoldedIsNotStraight() {
+CLAIM_WITH_LANES(testFoldedIsNotStraight) {
     StraightChain chain(21, 3, 0);
     for (double fold : {0.0, 0.001}) {
         chain.model.positions[2] = Eigen::Vector3d(chain.model.positions[0][0], fold, 0);
@@ -244,7 +237,7 @@ template <class Real> void testFoldedIsNotStraight() {
  * Equilibrium values that contradict each other, as six angles at one atom do, are reported; nothing is written there,
  * and others are found.
  */
-template <class Real> void testContradictionsAreReported() {
+CLAIM_WITH_LANES(testContradictionsAreReported) {
     ModelSystem model(11);
     for (int i = 0; i < 4; i++) {
         model.addTetrahedron();
@@ -258,7 +251,7 @@ template <class Real> void testContradictionsAreReported() {
 }
 
 /** So is a molecule that lies in one point, or nowhere; others in its batch are as they would be without it. */
-template <class Real> void testImpossiblePositionsAreReported() {
+CLAIM_WITH_LANES(testImpossiblePositionsAreReported) {
     ModelSystem model(12);
     for (int i = 0; i < 5; i++)
         model.addWater();
@@ -286,7 +279,7 @@ template <class Real> void testImpossiblePositionsAreReported() {
 }
 
 /** One at a time or side by side, molecules get the same points and accelerations. */
-void testLanesAgreeWithSingleBlocks() {
+CLAIM(testLanesAgreeWithSingleBlocks) {
     ModelSystem model = createMolecules(14, 0.02);
     for (int i = 0; i < 5; i++)
         model.addLine();
@@ -303,26 +296,6 @@ void testLanesAgreeWithSingleBlocks() {
     }
 }
 
-template <class Real> void testNoMemoryIsAllocated() {
-    ModelSystem model = createMolecules(13);
-    Fixture<Real> fixture(model);
-    const vector<double> F = model.randomArray(1000);
-    vector<double> A = fixture.q, a = F;
-    assertTakesNoMemory([&] {
-        fixture.forEachBatch([&](const auto& batch, auto& work) {
-            findNearestPoint(batch, fixture.q.data(), model.box, work, A.data());
-            pullBack(batch, fixture.q.data(), A.data(), F.data(), model.box, work, a.data());
-        });
-    });
-}
-
 } // namespace
 
-int main() {
-    return checkClaims(
-            {CLAIM_WITH_LANES(testNearestPointSolvesItsEquations), CLAIM_WITH_LANES(testPointsOfTheManifoldStay),
-             CLAIM_WITH_LANES(testPullBackIsTheTransposedJacobian), CLAIM_WITH_LANES(testStraightMoleculesAreRods),
-             CLAIM_WITH_LANES(testFoldedIsNotStraight), CLAIM_WITH_LANES(testContradictionsAreReported),
-             CLAIM_WITH_LANES(testImpossiblePositionsAreReported), CLAIM(testLanesAgreeWithSingleBlocks),
-             CLAIM_WITH_LANES(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS

@@ -3,19 +3,12 @@
  * lanes, and for large ones.
  */
 
-#include "Derivatives.h"
+#include "CoreTest.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/Drift.h"
 #include "stiffcore/methods/ExtendedMass.h"
 #include "stiffcore/methods/PenaltyMethod.h"
 #include "stiffcore/pairs/MassRoot.h"
-#include <limits>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 
@@ -215,7 +208,7 @@ template <class Batch, class Check> void forEachLane(const Molecules& molecules,
         check(Dense(molecules, batch.particles[lane][0] / molecules.numAtoms), lane);
 }
 
-void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
+CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes) {
     const Molecules small(numMolecules, 6, 0, 1), large(2, 25, 0, 1);
     const BatchSystem<PairBatch, Lanes> ofSmall(small.blocks, small.getTerms(), small.masses);
     ASSERT_EQUAL(2, (int) ofSmall.batches.size());
@@ -227,7 +220,7 @@ void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
 }
 
 /** Between steps w is G v, and 0 for constraints. */
-void testLoadedStateHasRates() {
+CLAIM(testLoadedStateHasRates) {
     forAll([](const Molecules& molecules, const auto& batch, auto& work) {
         forEachLane(molecules, batch, [&](const Dense& dense, int lane) {
             const VectorXd rates = dense.jacobian(dense.x) * dense.v;
@@ -238,7 +231,7 @@ void testLoadedStateHasRates() {
 }
 
 /** Tied velocities are the closest to what they were, in the metric of the kinetic energy, with w = G v. */
-void testTiedVelocitiesAreTheClosest() {
+CLAIM(testTiedVelocitiesAreTheClosest) {
     forAll([](const Molecules& molecules, const auto& batch, auto& work) {
         const int numRows = batch.numRows();
         for (int p = 0; p < numRows; p++)
@@ -261,7 +254,7 @@ void testTiedVelocitiesAreTheClosest() {
 }
 
 /** The metric force is -kT/2 times the gradient of ln det A, less that of the constraints' own determinant. */
-void testMetricForceIsTheGradient() {
+CLAIM(testMetricForceIsTheGradient) {
     const double kT = 2.5;
     auto check = [&](const Molecules& molecules, const auto& batch, auto& work) {
         for (auto& a : work.a)
@@ -283,7 +276,7 @@ void testMetricForceIsTheGradient() {
  * A body of five atoms and a sixth one that turns about two of them. Of the body all ten distances are constrained, or
  * nine, which hold it as well: along motions that are allowed the metric force is the same, and it is not zero.
  */
-void testRedundantConstraintsLeaveTheMetricForce() {
+CLAIM(testRedundantConstraintsLeaveTheMetricForce) {
     const double x[] = {0, 0, 0, 0.15, 0, 0, 0.05, 0.14, 0, 0.05, 0.02, 0.15, 0.12, 0.13, 0.14, 0.07, -0.13, 0.02};
     MatrixXd allowed;
     vector<VectorXd> forces;
@@ -323,7 +316,7 @@ void testRedundantConstraintsLeaveTheMetricForce() {
 }
 
 /** Accelerations and noise become those of M': W F, and random vectors with the covariance W. */
-void testForcesAndNoiseAreThoseOfTheMassTensor() {
+CLAIM(testForcesAndNoiseAreThoseOfTheMassTensor) {
     forAll([](const Molecules& molecules, const auto& batch, auto& work) {
         const int n = 3 * molecules.numAtoms;
         // M^-1/2 C^T for noise that is C of M^-1/2 xi, column by column.
@@ -386,7 +379,7 @@ template <class Real> struct QuietPort {
 };
 
 /** Molecules with an inertia of bonds alone move freely, with their own masses. */
-void testBondsMayComeWithoutPairs() {
+CLAIM(testBondsMayComeWithoutPairs) {
     const PenaltyMethod method = {true, true};
     Molecules molecules(numMolecules, 3, 0, 4, 1, 2);
     molecules.pairs.clear();
@@ -407,7 +400,7 @@ void testBondsMayComeWithoutPairs() {
 }
 
 /** The motion solves its equations, over a way of some hundredths of the bond lengths, and keeps constraints. */
-void testDriftSolvesItsEquations() {
+CLAIM(testDriftSolvesItsEquations) {
     const double t = 0.005;
     forAll([&](const Molecules& molecules, const auto& batch, auto& work) {
         tieVelocities(batch, work);
@@ -438,7 +431,7 @@ void testDriftSolvesItsEquations() {
 }
 
 /** A molecule that turns by 10 degrees at once, where the old factors of a large matrix lead astray. */
-void testDriftOverLongWays() {
+CLAIM(testDriftOverLongWays) {
     for (int numAtoms : {3, 18}) {
         const Molecules molecules(4, numAtoms, 1, 3);
         forAllBatches(molecules, [&](const auto& batch, auto& work) {
@@ -460,7 +453,7 @@ void testDriftOverLongWays() {
 }
 
 /** Where there is no solution, that is said, and for which molecule. */
-void testFailureIsNoticedInItsLane() {
+CLAIM(testFailureIsNoticedInItsLane) {
     const Molecules molecules(4, 3, 1, 5);
     molecules.forEachBatch<Lanes>([&](const auto& batch, auto& work) {
         load(molecules, batch, work);
@@ -506,7 +499,7 @@ template <class Real> vector<std::array<MatrixXd, 2>> computeRoots(const Molecul
  * redundant. Where no atom has an inertia by itself, N changes no momentum, nor a velocity that is common to all; and,
  * if M' = M, no angular momentum.
  */
-template <class Real> void testTheMassRootTurnsMassesIntoThoseWithInertias() {
+CLAIM_WITH_LANES(testTheMassRootTurnsMassesIntoThoseWithInertias) {
     auto largest = [](const MatrixXd& matrix) { return matrix.cwiseAbs().maxCoeff(); };
     // The last one has so many constraints that are connected that they do not come first.
     for (const auto& [numAtoms, constrainedEvery, copies, inertOf] :
@@ -552,12 +545,4 @@ template <class Real> void testTheMassRootTurnsMassesIntoThoseWithInertias() {
 
 } // namespace
 
-int main() {
-    return checkClaims({CLAIM_WITH_LANES(testTheMassRootTurnsMassesIntoThoseWithInertias),
-                        CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes), CLAIM(testLoadedStateHasRates),
-                        CLAIM(testTiedVelocitiesAreTheClosest), CLAIM(testMetricForceIsTheGradient),
-                        CLAIM(testRedundantConstraintsLeaveTheMetricForce),
-                        CLAIM(testForcesAndNoiseAreThoseOfTheMassTensor), CLAIM(testBondsMayComeWithoutPairs),
-                        CLAIM(testDriftSolvesItsEquations), CLAIM(testDriftOverLongWays),
-                        CLAIM(testFailureIsNoticedInItsLane)});
-}
+CHECK_CLAIMS

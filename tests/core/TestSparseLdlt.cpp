@@ -2,18 +2,8 @@
  * The sparse solver against dense Eigen.
  */
 
-#include "Claims.h"
-#include "CountAllocations.h"
-#include "RandomMatrix.h"
+#include "CoreTest.h"
 #include "stiffcore/linear/SparseLdlt.h"
-#include <numeric>
-#include <set>
-#include <vector>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
 
 const double roundoff = 0x1p-53;
 using Entries = std::vector<std::pair<int, int>>;
@@ -109,7 +99,7 @@ void checkFactors(Random& random, SparseLdlt& solver, const MatrixXd& A, const E
         ASSERT_EQUAL_TOL(inverse(i, j), values[solver.slot(i, j)], 1e-12);
 }
 
-void testEachEntryHasASlotOfItsOwn() {
+CLAIM(testEachEntryHasASlotOfItsOwn) {
     Random random(1);
     for (int size : {1, 2, 7, 50, 200}) {
         const Entries entries = randomEntries(random, size, 3);
@@ -131,7 +121,7 @@ void testEachEntryHasASlotOfItsOwn() {
     }
 }
 
-void testSolutionAndInverseAgreeWithDenseEigen() {
+CLAIM(testSolutionAndInverseAgreeWithDenseEigen) {
     Random random(2);
     std::vector<std::pair<int, Entries>> patterns = variousPatterns(random);
     for (int size : {1, 2, 3, 10, 40, 100, 200})
@@ -147,7 +137,7 @@ void testSolutionAndInverseAgreeWithDenseEigen() {
     }
 }
 
-void testIndefiniteMatrixHasFactorsWithPivotsOfBothSigns() {
+CLAIM(testIndefiniteMatrixHasFactorsWithPivotsOfBothSigns) {
     // With a dominant diagonal of both signs no pivot is small. As many pivots are negative as eigenvalues
     // (Sylvester), and the factors solve as those of a definite matrix do.
     Random random(13);
@@ -168,7 +158,7 @@ void testIndefiniteMatrixHasFactorsWithPivotsOfBothSigns() {
     }
 }
 
-void testPivotsAreThoseOfTheirRows() {
+CLAIM(testPivotsAreThoseOfTheirRows) {
     // Rows that are coupled two by two: of each two one pivot is the entry on the diagonal, and the product of both
     // is the determinant.
     Random random(14);
@@ -192,7 +182,7 @@ void testPivotsAreThoseOfTheirRows() {
 }
 
 /** The same matrix gives bitwise the same solution whatever was refused before: indefinite, or not a number. */
-void testAFactorizationDependsOnItsMatrixAlone() {
+CLAIM(testAFactorizationDependsOnItsMatrixAlone) {
     Random random(3);
     const int size = 80;
     const Entries entries = randomEntries(random, size, 3);
@@ -215,7 +205,7 @@ void testAFactorizationDependsOnItsMatrixAlone() {
     ASSERT(solve(solver, b) == expected && solve(solver, b) == expected);
 }
 
-void testDefinitenessIsThatOfTheEigenvalues() {
+CLAIM(testDefinitenessIsThatOfTheEigenvalues) {
     Random random(4);
     int numDefinite = 0;
     for (int i = 0; i < 600; i++) {
@@ -231,7 +221,7 @@ void testDefinitenessIsThatOfTheEigenvalues() {
     ASSERT(numDefinite > 100 && numDefinite < 500);
 }
 
-void testSingularMatrixIsNotDefinite() {
+CLAIM(testSingularMatrixIsNotDefinite) {
     const Entries entries = {{0, 1}, {2, 3}};
     SparseLdlt solver(4, entries);
     MatrixXd A = MatrixXd::Identity(4, 4);
@@ -243,7 +233,7 @@ void testSingularMatrixIsNotDefinite() {
     ASSERT(!solver.factor(valuesOf(A, solver, entries).data()));
 }
 
-void testPivotsCountTheRankOfASemidefiniteMatrix() {
+CLAIM(testPivotsCountTheRankOfASemidefiniteMatrix) {
     // A matrix as the projection has it: B B^T, with rows of length 1, and 1e-9 on the diagonal. The pivot of a
     // row is then the square of its distance from the space of the rows before it; if it lies in that space, 1e-9
     // (1 + |w|^2), w its weights there. Sums and differences of some orthogonal rows keep the one above 1e-3 and
@@ -271,7 +261,7 @@ void testPivotsCountTheRankOfASemidefiniteMatrix() {
     }
 }
 
-void testArrowMatrixIsSolvedInLinearMemory() {
+CLAIM(testArrowMatrixIsSolvedInLinearMemory) {
     // In the given order the factors of this matrix would be full, 2 GB; the fill-reducing order keeps them as
     // sparse as the matrix.
     const int size = 20000;
@@ -289,27 +279,4 @@ void testArrowMatrixIsSolvedInLinearMemory() {
     ASSERT((solve(solver, b) - VectorXd::Ones(size)).lpNorm<Eigen::Infinity>() < size * roundoff);
 }
 
-void testNoMemoryIsAllocated() {
-    Random random(7);
-    for (const auto& [size, entries] : variousPatterns(random)) {
-        SparseLdlt solver(size, entries);
-        const std::vector<double> values = valuesOf(randomDominant(random, size, entries), solver, entries);
-        std::vector<double> inverse(values.size());
-        VectorXd x = randomVector(random, size);
-        assertTakesNoMemory([&] {
-            solver.factor(values.data());
-            solver.solve(x.data());
-            countPivots(solver, 1e-6);
-            solver.invertOnPattern(inverse.data());
-        });
-    }
-}
-
-int main() {
-    return checkClaims({CLAIM(testEachEntryHasASlotOfItsOwn), CLAIM(testSolutionAndInverseAgreeWithDenseEigen),
-                        CLAIM(testIndefiniteMatrixHasFactorsWithPivotsOfBothSigns),
-                        CLAIM(testPivotsAreThoseOfTheirRows), CLAIM(testAFactorizationDependsOnItsMatrixAlone),
-                        CLAIM(testDefinitenessIsThatOfTheEigenvalues), CLAIM(testSingularMatrixIsNotDefinite),
-                        CLAIM(testPivotsCountTheRankOfASemidefiniteMatrix),
-                        CLAIM(testArrowMatrixIsSolvedInLinearMemory), CLAIM(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS

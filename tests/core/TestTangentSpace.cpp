@@ -2,16 +2,9 @@
  * The tangent space of the rows of blocks against dense matrices that automatic differentiation fills.
  */
 
-#include "CountAllocations.h"
+#include "CoreTest.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/TangentSpace.h"
-#include <cmath>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 
@@ -63,7 +56,7 @@ ModelSystem createChain(int numAtoms, int numExtra) {
     return model;
 }
 
-template <class Real> void testDenseAndSparseProjectionsAgree() {
+CLAIM_WITH_LANES(testDenseAndSparseProjectionsAgree) {
     const ModelSystem small = createChain(8, 0);
     const int numExtra = MatrixLayout::minSparseSize - (int) small.terms.size();
     Fixture<Real> dense(small), sparse(createChain(8, numExtra));
@@ -154,12 +147,12 @@ template <class Real> void checkProjection(ModelSystem model) {
         ASSERT(model.masses[i / 3] > 0 || projected[i] == v[i]);
 }
 
-template <class Real> void testProjectionIsTheOrthogonalOne() {
+CLAIM_WITH_LANES(testProjectionIsTheOrthogonalOne) {
     for (int seed = 30; seed < 44; seed++)
         checkProjection<Real>(ModelSystem::makeMixture(seed));
 }
 
-template <class Real> void testTermsOfForceConstantZeroDoNotCount() {
+CLAIM_WITH_LANES(testTermsOfForceConstantZeroDoNotCount) {
     ModelSystem model = ModelSystem::makeMixture(46);
     for (StiffCoordinate& term : model.terms)
         if (model.random.integer(3) == 0)
@@ -167,7 +160,7 @@ template <class Real> void testTermsOfForceConstantZeroDoNotCount() {
     checkProjection<Real>(model);
 }
 
-template <class Real> void testProjectionConservesMomentum() {
+CLAIM_WITH_LANES(testProjectionConservesMomentum) {
     // Coordinates do not change when a molecule moves or turns as a whole, so that the projection removes nothing
     // of that, whatever the regularization.
     ModelSystem model(40);
@@ -194,7 +187,7 @@ template <class Real> void testProjectionConservesMomentum() {
     ASSERT_EQUAL(12, numFree);
 }
 
-template <class Real> void testRedundantCoordinatesAreCountedOnce() {
+CLAIM_WITH_LANES(testRedundantCoordinatesAreCountedOnce) {
     ModelSystem model(45);
     model.addWater();
     model.addTetrahedron();
@@ -214,7 +207,7 @@ template <class Real> void testRedundantCoordinatesAreCountedOnce() {
 }
 
 /** What has no gradient, or acts on fixed particles alone, is a row that does nothing. */
-template <class Real> void testRowsThatMoveNothingDoNothing() {
+CLAIM_WITH_LANES(testRowsThatMoveNothingDoNothing) {
     ModelSystem model(51), bare(51);
     for (ModelSystem* each : {&model, &bare})
         for (int i = 0; i < 5; i++)
@@ -244,7 +237,7 @@ template <class Real> void testRowsThatMoveNothingDoNothing() {
 }
 
 /** One at a time or side by side, molecules get the same velocities. */
-void testLanesAgreeWithSingleBlocks() {
+CLAIM(testLanesAgreeWithSingleBlocks) {
     for (int seed = 52; seed < 55; seed++) {
         ModelSystem model = ModelSystem::makeMixture(seed);
         Fixture<double> one(model);
@@ -261,7 +254,7 @@ void testLanesAgreeWithSingleBlocks() {
 }
 
 /** What is not finite is not written; others, also in the same batch, are as they would be without it. */
-template <class Real> void testAFailureConcernsItsOwnBlockAlone() {
+CLAIM_WITH_LANES(testAFailureConcernsItsOwnBlockAlone) {
     ModelSystem model = ModelSystem::makeMixture(55);
     Fixture<Real> fixture(model);
     const vector<double> v = model.randomArray(1), expected = fixture.project(v), good = fixture.x;
@@ -280,7 +273,7 @@ template <class Real> void testAFailureConcernsItsOwnBlockAlone() {
     }
 }
 
-template <class Real> void testThreadsGiveBitwiseTheSame() {
+CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame) {
     ModelSystem model(48);
     for (int i = 0; i < 5; i++)
         model.addMixture();
@@ -293,29 +286,6 @@ template <class Real> void testThreadsGiveBitwiseTheSame() {
     }
 }
 
-template <class Real> void testNoMemoryIsAllocated() {
-    ModelSystem model = ModelSystem::makeMixture(49);
-    Fixture<Real> fixture(model);
-    vector<double> v = model.randomArray(1);
-    int count = 0;
-    assertTakesNoMemory([&] {
-        fixture.forEachBatch([&](const auto& batch, auto& work) {
-            fixture.project(batch, work, v);
-            count += countCoordinates(batch, 0, work);
-        });
-    });
-    ASSERT(count > 0);
-}
-
 } // namespace
 
-int main() {
-    return checkClaims({CLAIM_WITH_LANES(testDenseAndSparseProjectionsAgree),
-                        CLAIM_WITH_LANES(testProjectionIsTheOrthogonalOne),
-                        CLAIM_WITH_LANES(testTermsOfForceConstantZeroDoNotCount),
-                        CLAIM_WITH_LANES(testProjectionConservesMomentum),
-                        CLAIM_WITH_LANES(testRedundantCoordinatesAreCountedOnce),
-                        CLAIM_WITH_LANES(testRowsThatMoveNothingDoNothing), CLAIM(testLanesAgreeWithSingleBlocks),
-                        CLAIM_WITH_LANES(testAFailureConcernsItsOwnBlockAlone),
-                        CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame), CLAIM_WITH_LANES(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS

@@ -3,26 +3,16 @@
  * limits.
  */
 
-#include "Claims.h"
-#include "Derivatives.h"
+#include "CoreTest.h"
 #include "HyperDual.h"
-#include "RandomGeometry.h"
 #include "stiffcore/batch/Lanes.h"
 #include "stiffcore/coordinates/Bend.h"
 #include "stiffcore/terms/Harmonic.h"
 #include "stiffcore/terms/Hessian.h"
 #include "stiffcore/terms/Taylor.h"
-#include <algorithm>
-#include <cmath>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
 using Eigen::Vector3d;
-using Eigen::VectorXd;
 
 namespace {
 
@@ -159,7 +149,7 @@ MatrixXd limitOfBending(double k, const Vector3d& a, const Vector3d& b) {
     return hessian;
 }
 
-template <class Real> void testDistanceAgreesWithAutomaticDifferentiation() {
+CLAIM_WITH_LANES(testDistanceAgreesWithAutomaticDifferentiation) {
     // About 20 roundings, each relative to the largest term; the gradient's relative error grows as r0/(r - r0),
     // so that it is compared with k r.
     Random random(1);
@@ -172,7 +162,7 @@ template <class Real> void testDistanceAgreesWithAutomaticDifferentiation() {
     }
 }
 
-template <class Real> void testAngleAgreesWithAutomaticDifferentiation() {
+CLAIM_WITH_LANES(testAngleAgreesWithAutomaticDifferentiation) {
     // The cross product of two unit vectors has an absolute error of some roundings. The normal of the plane, and
     // with it everything, has therefore a relative error of some roundings / sin(theta): the condition number of
     // the normal. With 100 roundings that is below 1e-10 for all angles from 0.01 to 179.99 degrees.
@@ -196,7 +186,7 @@ template <class Real> void testAngleAgreesWithAutomaticDifferentiation() {
         }
 }
 
-template <class Real> void testAngleAndSupplementAreAccurateAtBothEnds() {
+CLAIM_WITH_LANES(testAngleAndSupplementAreAccurateAtBothEnds) {
     Random random(3);
     for (int i = 0; i < 500; i++) {
         const double small = std::pow(10, random.uniform(-7, 0));
@@ -209,7 +199,7 @@ template <class Real> void testAngleAndSupplementAreAccurateAtBothEnds() {
     }
 }
 
-template <class Real> void testTranslationAndRotationLeaveEnergyUnchanged() {
+CLAIM_WITH_LANES(testTranslationAndRotationLeaveEnergyUnchanged) {
     // V(x + t) = V(x): forces and the rows of the Hessian sum to zero. V(R x) = V(x), differentiated twice: no
     // torque, and sum_j H_ij (w x x_j) = w x g_i for any w.
     Random random(4);
@@ -246,7 +236,7 @@ template <class Real> void testTranslationAndRotationLeaveEnergyUnchanged() {
     }
 }
 
-template <class Real> void testBendAgreesWithAutomaticDifferentiation() {
+CLAIM_WITH_LANES(testBendAgreesWithAutomaticDifferentiation) {
     // The direction u need not be perpendicular to the legs.
     Random random(4);
     for (int i = 0; i < 300; i++) {
@@ -260,7 +250,7 @@ template <class Real> void testBendAgreesWithAutomaticDifferentiation() {
     }
 }
 
-template <class Real> void testBendingOfAnglesInALineIsIsotropic() {
+CLAIM_WITH_LANES(testBendingOfAnglesInALineIsIsotropic) {
     auto check = [](const Harmonic<double>& potential, const Vector3d& a, const Vector3d& b) {
         // The force vanishes: V' is 0 to some roundings.
         const MatrixXd limit = limitOfBending(potential.k, a, b);
@@ -280,7 +270,7 @@ template <class Real> void testBendingOfAnglesInALineIsIsotropic() {
             check({500, pi}, 0.12 * sign * Vector3d::Unit(axis), -0.15 * sign * Vector3d::Unit(axis));
 }
 
-void testThirdDerivativesOfTheStraightAngle() {
+CLAIM(testThirdDerivativesOfTheStraightAngle) {
     // Of a minimum at 180 degrees, against differences of the exact Hessian along a direction d, which leave out the
     // straight angle itself: of fourth order, at 1e-3 of the bond lengths, and thus right to some 1e-10.
     Random random(13);
@@ -313,7 +303,7 @@ void testThirdDerivativesOfTheStraightAngle() {
         }
 }
 
-void testThirdDerivativesOfAConeAreThoseOfTheCappedOne() {
+CLAIM(testThirdDerivativesOfAConeAreThoseOfTheCappedOne) {
     // Where the Hessian takes a cone for round, so do the third derivatives, which would not be finite.
     for (double s0 : {1.9, 3.14159265, 3.141594}) {
         const Vector3<Taylor> a(Taylor(0.1, 0.2), Taylor(0, -0.3), Taylor(0, 0.1));
@@ -324,7 +314,7 @@ void testThirdDerivativesOfAConeAreThoseOfTheCappedOne() {
     }
 }
 
-template <class Real> void testHessianIsContinuousTowardsTheStraightAngle() {
+CLAIM_WITH_LANES(testHessianIsContinuousTowardsTheStraightAngle) {
     // The Hessian of a minimum at 180 degrees deviates from the limit by a term linear in the bend d (the bonds
     // turn by d) and, from rounding, by the error of the normal, roundoff/d: together at most some 1e-8, at d =
     // 1e-8.
@@ -343,7 +333,7 @@ template <class Real> void testHessianIsContinuousTowardsTheStraightAngle() {
 }
 
 /** A minimum elsewhere makes V' jump at 0 and 180 degrees: V'/sin(theta) is infinite there, and capped by k/minSine. */
-template <class Real> void testConesAreCapped() {
+CLAIM_WITH_LANES(testConesAreCapped) {
     Random random(8);
     for (double d : {0.0, 1e-15, 1e-9, 1e-7})
         for (bool straight : {false, true})
@@ -364,7 +354,7 @@ template <class Real> void testConesAreCapped() {
             }
 }
 
-template <class Real> void testHessianIsExactAboveTheCap() {
+CLAIM_WITH_LANES(testHessianIsExactAboveTheCap) {
     Random random(9);
     for (double d : {1.01e-6, 1e-5})
         for (int i = 0; i < 300; i++) {
@@ -380,7 +370,7 @@ template <class Real> void testHessianIsExactAboveTheCap() {
         }
 }
 
-template <class Real> void testCoincidentAtomsGiveFiniteDerivatives() {
+CLAIM_WITH_LANES(testCoincidentAtomsGiveFiniteDerivatives) {
     const Vector3d zero = Vector3d::Zero(), b(0.1, -0.05, 0.02);
     const Derivatives distance = evaluate<Real>(Harmonic<double>{4e5, 0.1}, zero);
     ASSERT(distance.gradient.isZero(0) && distance.hessian.isZero(0));
@@ -395,7 +385,7 @@ template <class Real> void testCoincidentAtomsGiveFiniteDerivatives() {
     }
 }
 
-template <class Real> void testNotANumberIsPassedOn() {
+CLAIM_WITH_LANES(testNotANumberIsPassedOn) {
     // A position that is not a number must not be hidden by the guards against division by zero.
     const Vector3d b(0.1, -0.05, 0.02);
     for (int component = 0; component < 3; component++)
@@ -415,7 +405,7 @@ Eigen::Matrix3d vectorsOf(const Box& box) {
 }
 
 /** The minimum image has components of at most half the box; if it is short enough, no other image is shorter. */
-void testMinimumImageIsTheShortestImage() {
+CLAIM(testMinimumImageIsTheShortestImage) {
     Random random(11);
     for (int i = 0; i < 1000; i++) {
         const Box box = random.box();
@@ -447,7 +437,7 @@ void testMinimumImageIsTheShortestImage() {
 }
 
 /** The arctangent of lanes is std::atan2 up to two roundings, wherever the vector points. */
-void testArctangentOfLanes() {
+CLAIM(testArctangentOfLanes) {
     Random random(14);
     std::vector<std::pair<double, double>> vectors; // (y, x)
     const double special[] = {0.0,  1e-300, 1e-20, 0.4142135623730950, 0.4142135623730951, 1, 2.414213562373095,
@@ -487,17 +477,4 @@ void testArctangentOfLanes() {
 
 } // namespace
 
-int main() {
-    return checkClaims(
-            {CLAIM_WITH_LANES(testDistanceAgreesWithAutomaticDifferentiation),
-             CLAIM_WITH_LANES(testAngleAgreesWithAutomaticDifferentiation),
-             CLAIM_WITH_LANES(testBendAgreesWithAutomaticDifferentiation),
-             CLAIM_WITH_LANES(testAngleAndSupplementAreAccurateAtBothEnds),
-             CLAIM_WITH_LANES(testTranslationAndRotationLeaveEnergyUnchanged),
-             CLAIM_WITH_LANES(testBendingOfAnglesInALineIsIsotropic), CLAIM(testThirdDerivativesOfTheStraightAngle),
-             CLAIM(testThirdDerivativesOfAConeAreThoseOfTheCappedOne),
-             CLAIM_WITH_LANES(testHessianIsContinuousTowardsTheStraightAngle), CLAIM_WITH_LANES(testConesAreCapped),
-             CLAIM_WITH_LANES(testHessianIsExactAboveTheCap),
-             CLAIM_WITH_LANES(testCoincidentAtomsGiveFiniteDerivatives), CLAIM_WITH_LANES(testNotANumberIsPassedOn),
-             CLAIM(testMinimumImageIsTheShortestImage), CLAIM(testArctangentOfLanes)});
-}
+CHECK_CLAIMS

@@ -3,15 +3,11 @@
  * tests/devices.
  */
 
-#include "Claims.h"
+#include "CoreTest.h"
 #include "stiffcore/linear/DenseLdlt.h"
 #include "stiffcore/trace/Traced.h"
 #include <charconv>
 #include <clocale>
-
-using namespace stiffcore;
-using namespace stifftest;
-using std::string;
 
 namespace {
 
@@ -23,7 +19,7 @@ int count(const string& text, const string& words) {
 }
 
 /** Constants are computed, zeros and ones left out, and nothing is recorded twice. */
-void testNothingIsRecordedInVain() {
+CLAIM(testNothingIsRecordedInVain) {
     Trace trace;
     const Traced x = trace.read("x"), two = Traced(1) + 1;
     const Traced first = (x * two + 0) * 1 - Traced(0) * x, again = x * 2;
@@ -34,7 +30,7 @@ void testNothingIsRecordedInVain() {
 }
 
 /** The factorization of a matrix with an empty corner takes no operation there. */
-void testZerosOfAMatrixAreLeftOut() {
+CLAIM(testZerosOfAMatrixAreLeftOut) {
     auto countProducts = [](bool full) {
         Trace trace;
         Traced A[9];
@@ -50,7 +46,7 @@ void testZerosOfAMatrixAreLeftOut() {
 }
 
 /** A loop has variables for what changes in it, and for that alone; their new values are given all at once. */
-void testLoopsCarryWhatChanges() {
+CLAIM(testLoopsCarryWhatChanges) {
     Trace trace;
     Traced a = trace.read("a"), b = trace.read("b"), constant = trace.read("c");
     Control<Traced>::repeat(
@@ -70,7 +66,7 @@ void testLoopsCarryWhatChanges() {
 }
 
 /** A loop that changes what it does not carry would be recorded with the value of its first iteration: an error. */
-void testLoopsMustCarryWhatChanges() {
+CLAIM(testLoopsMustCarryWhatChanges) {
     Trace trace;
     Traced a = trace.read("a"), forgotten = trace.read("b");
     assertThrows(
@@ -87,7 +83,7 @@ void testLoopsMustCarryWhatChanges() {
 }
 
 /** Literals are those of C whatever the locale of the process; they come back as they were. */
-void testLiteralsKeepTheirPoint() {
+CLAIM(testLiteralsKeepTheirPoint) {
     Trace trace;
     const char* const before = std::setlocale(LC_ALL, "de_DE.UTF-8"); // null if it is not there
     for (double number : {0.5, 1.0 / 3, -2.0, 1e300, 1e-30}) {
@@ -102,7 +98,7 @@ void testLiteralsKeepTheirPoint() {
 }
 
 /** A branch on a constant is none; one on a number has variables for what it changes. */
-void testBranches() {
+CLAIM(testBranches) {
     Trace trace;
     Traced x = trace.read("x"), y = 1;
     Control<Traced>::when(
@@ -120,8 +116,4 @@ void testBranches() {
 
 } // namespace
 
-int main() {
-    return checkClaims({CLAIM(testNothingIsRecordedInVain), CLAIM(testZerosOfAMatrixAreLeftOut),
-                        CLAIM(testLoopsCarryWhatChanges), CLAIM(testLoopsMustCarryWhatChanges),
-                        CLAIM(testLiteralsKeepTheirPoint), CLAIM(testBranches)});
-}
+CHECK_CLAIMS

@@ -2,18 +2,9 @@
  * The CPU platform's kernels compiled for AVX2 and FMA, beside those of the baseline.
  */
 
-#include "Claims.h"
-#include "Methods.h"
-#include "OpenMMStiff.h"
-#include "Plugins.h"
-#include "Systems.h"
+#include "IntegratorTest.h"
 #include <cstdlib>
 #include <dlfcn.h>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 
@@ -83,14 +74,14 @@ vector<Trajectory> makeTrajectories() {
     };
 }
 
-void testPluginLoadsWhatTheProcessorHas() {
+CLAIM(testPluginLoadsWhatTheProcessorHas) {
     ASSERT(!isLoaded(OPENMM_STIFF_AVX2_LIBRARY)); // the baseline was asked for
     registerKernels(false);
     ASSERT_EQUAL(hasAvx2(), isLoaded(OPENMM_STIFF_AVX2_LIBRARY));
 }
 
 /** Velocities are sums of terms k r h/m of up to 100 nm/ps, rounded to 1e-14: some tens of them in all. */
-void testTrajectoriesAgreeToRounding() {
+CLAIM(testTrajectoriesAgreeToRounding) {
     double any = 0;
     for (const Trajectory& trajectory : makeTrajectories()) {
         const vector<Vec3> baseline = trajectory.run(true), other = trajectory.run(false);
@@ -109,5 +100,5 @@ void testTrajectoriesAgreeToRounding() {
 int main() {
     setenv("OPENMM_STIFF_SIMD", "baseline", 1);
     loadPlugins();
-    return checkClaims({CLAIM(testPluginLoadsWhatTheProcessorHas), CLAIM(testTrajectoriesAgreeToRounding)});
+    return checkClaims();
 }

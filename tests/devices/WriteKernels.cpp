@@ -50,16 +50,9 @@ Model makeMethanol() {
 /** Stiff bonds: carbons in a chain of a bond, a periodic bond and another bond; beside it, one more atom. */
 Model makeMixedChain() {
     Model model;
-    for (int i = 0; i < 5; i++)
-        model.system.addParticle(12);
-    auto* bonds = new HarmonicBondForce();
-    auto* periodicBonds = new HarmonicBondForce();
-    periodicBonds->setUsesPeriodicBoundaryConditions(true);
-    bonds->addBond(0, 1, 0.15, 1e6);
-    periodicBonds->addBond(1, 2, 0.15, 1e6);
-    bonds->addBond(2, 3, 0.15, 1e6);
-    model.system.addForce(bonds);
-    model.system.addForce(periodicBonds);
+    stifftest::addParticles(model.system, vector<double>(5, 12));
+    stifftest::addBonds(model.system, {{0, 1, 0.15, 1e6}, {2, 3, 0.15, 1e6}});
+    stifftest::addBonds(model.system, {{1, 2, 0.15, 1e6}}).setUsesPeriodicBoundaryConditions(true);
     return model;
 }
 

@@ -3,20 +3,10 @@
  * a device, where each of these calls is a transfer of a whole array.
  */
 
-#include "Methods.h"
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
+#include "IntegratorTest.h"
 #include "ReferenceKernelFactory.h"
-#include "Systems.h"
 #include "openmm/KernelFactory.h"
 #include "openmm/kernels.h"
-#include <array>
-#include <numeric>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 
@@ -113,7 +103,7 @@ Model makeWaters() {
  * too. At the ends of a call of step() positions and velocities come down, as others may have changed them, and to see
  * what the platform has made of them; the mass penalty also sends velocities that move particles, and those that it shows.
  */
-void testTransfersOfAStep(Platform& platform) {
+CLAIM(testTransfersOfAStep, Platform& platform) {
     struct Method {
         const char* name;
         Make make;
@@ -161,7 +151,7 @@ void testTransfersOfAStep(Platform& platform) {
 }
 
 /** For the kinetic energy velocities come down, and nothing goes back. */
-void testEnergiesSendNothing(Platform& platform) {
+CLAIM(testEnergiesSendNothing, Platform& platform) {
     const Model model = makeWaters();
     MassPenaltyLangevinIntegrator integrator(300, 1, 0.008);
     ModelContext context(model, integrator, platform);
@@ -177,5 +167,5 @@ void testEnergiesSendNothing(Platform& platform) {
 int main(int argc, char* argv[]) {
     Platform& platform = Platform::getPlatformByName("Reference");
     platform.registerKernelFactory(UpdateStateDataKernel::Name(), new CountingFactory());
-    return checkOnPlatform(argc, argv, {CLAIM(testTransfersOfAStep), CLAIM(testEnergiesSendNothing)});
+    return checkOnPlatform(argc, argv);
 }

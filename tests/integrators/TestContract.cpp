@@ -3,30 +3,15 @@
  * table in makeSubjects().
  */
 
-#include "OpenMMStiff.h"
+#include "IntegratorTest.h"
 #include "openmmstiff/StiffKernels.h"
-#include "Systems.h"
-#include "PlatformTest.h"
-#include "openmm/serialization/XmlSerializer.h"
 #include <dlfcn.h>
-#include <memory>
-#include <sstream>
-#include <tuple>
-#include <type_traits>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 
 /** Add a force that depends on a phase, as HMMIntegrator needs it; at the phase's default there is none. */
 void vibrate(Model& model) {
-    auto* force = new CustomExternalForce("50*cos(theta)*x");
-    force->addGlobalParameter("theta", M_PI / 2);
-    force->addParticle(0);
-    model.system.addForce(force);
+    addExternal(model.system, "50*cos(theta)*x", {{"theta", M_PI / 2}}, {0});
 }
 
 Model makeCluster(int numSide, bool rigid = false) {
@@ -131,11 +116,6 @@ struct Run {
     Run(const Subject& subject, const System& system, Platform& platform, double stepSize, const Properties& properties)
             : integrator(subject.make(stepSize)), context(system, *integrator, platform, properties) {
     }
-    /** What ZhangSkeelIntegrator moves, and others show. */
-    vector<Vec3> getPropagatedPositions() const {
-        auto* hiding = dynamic_cast<ZhangSkeelIntegrator*>(integrator.get());
-        return hiding ? hiding->getPropagatedPositions() : getPositions(context);
-    }
     LangevinThermostat* heatBath() {
         return dynamic_cast<LangevinThermostat*>(integrator.get());
     }
@@ -145,10 +125,6 @@ struct Run {
     }
     void step(int steps) {
         integrator->step(steps);
-    }
-    /** What a call that fails leaves as it was. */
-    auto getState() const {
-        return std::tuple(getPositions(context), getVelocities(context), context.getTime(), context.getStepCount());
     }
     std::string save() {
         std::stringstream stream;
@@ -170,7 +146,7 @@ double difference(const Run& a, const Run& b) {
  * A run resumed from a checkpoint, in the same or a new Context, is bit for bit the run that went on; with several
  * threads too, if no nonbonded forces depend on their timing.
  */
-void testCheckpointsResumeExactly(Platform& platform) {
+CLAIM(testCheckpointsResumeExactly, Platform& platform) {
     Model model = makeCluster(2);
     vector<Run::Properties> choices = {deterministic(platform)};
     if (platform.getName() == "CPU")
@@ -189,7 +165,7 @@ void testCheckpointsResumeExactly(Platform& platform) {
                 same.load(checkpoint);
                 same.step(10);
                 ASSERT(difference(run, same) == 0);
-                ASSERT(run.getPropagatedPositions() == same.getPropagatedPositions());
+                ASSERT(getPropagatedPositions(run.context) == getPropagatedPositions(same.context));
             }
         });
     }
@@ -199,7 +175,7 @@ void testCheckpointsResumeExactly(Platform& platform) {
  * So is one resumed from a State that carries the integrator's parameters, if there is no noise; and reinitialize(true)
  * goes on from the same state.
  */
-void testStatesResumeExactly(Platform& platform) {
+CLAIM(testStatesResumeExactly, Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         if (subject.hasHeatBath)
@@ -228,7 +204,7 @@ void testStatesResumeExactly(Platform& platform) {
  * With a seed that was set, a run repeats itself after reinitialize(); with another, or 0, it is another each time.
  * Without friction, a Langevin form is a deterministic integrator, whatever the seed.
  */
-void testSeeds(Platform& platform) {
+CLAIM(testSeeds, Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.002), other(subject, model.system, platform, 0.002);
@@ -238,10 +214,10 @@ void testSeeds(Platform& platform) {
             run.context.reinitialize();
             run.start(model.positions, 4);
             run.step(10);
-            return run.getState();
+            return getWholeState(run.context);
         };
         for (int repeat = 0; repeat < 2; repeat++)
-            ASSERT(runAgain() == other.getState());
+            ASSERT(runAgain() == getWholeState(other.context));
         LangevinThermostat* heatBath = run.heatBath();
         if (heatBath == nullptr)
             return;
@@ -265,14 +241,11 @@ void testSeeds(Platform& platform) {
  * Context that has the change already and is given the same state. (That nothing is recomputed without cause is
  * tested from Python, where force evaluations can be counted.)
  */
-void testChangesTakeEffect(Platform& platform) {
+CLAIM(testChangesTakeEffect, Platform& platform) {
     const int group = 7;
     auto makeModel = [&](bool stiffer) {
         Model model = makeCluster(2);
-        auto* external = new CustomExternalForce("scale*x^2");
-        external->addGlobalParameter("scale", 0);
-        external->addParticle(0);
-        model.system.addForce(external);
+        addExternal(model.system, "scale*x^2", {{"scale", 0}}, {0});
         // A periodic force makes the box matter.
         auto* periodic = new CustomBondForce("20*r^2");
         periodic->addBond(0, 3);
@@ -342,7 +315,7 @@ void testChangesTakeEffect(Platform& platform) {
 }
 
 /** A failed step throws an error that names class and molecule, and leaves the state as it was; then it goes on. */
-void testFailedStepKeepsTheState(Platform& platform) {
+CLAIM(testFailedStepKeepsTheState, Platform& platform) {
     // A velocity that the platform can hold, but not its square.
     const double tooFast = byRounding(platform, 1e200, 1e200, 1e200, std::ldexp(1.0, 100));
     const Model model = makeCluster(2);
@@ -358,9 +331,7 @@ void testFailedStepKeepsTheState(Platform& platform) {
         const vector<Vec3> good = v;
         v[4] = Vec3(tooFast, 0, 0);
         run.context.setVelocities(v);
-        const auto before = run.getState();
-        assertThrows([&] { run.step(1); }, {subject.className + ":", "particle", "0.002 ps", "step size"});
-        ASSERT(run.getState() == before);
+        assertRefusedWithoutChange(run.context, 1, {subject.className + ":", "particle", "0.002 ps", "step size"});
         run.context.setVelocities(good);
         run.step(1);
         ASSERT_EQUAL(4, run.context.getStepCount());
@@ -368,7 +339,7 @@ void testFailedStepKeepsTheState(Platform& platform) {
 }
 
 /** What has not been done yet, or cannot be, is refused with an error; the integrator stays usable. */
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     forEachSubject([&](const Subject& subject) {
         const auto integrator = subject.make(0.001);
         assertThrows([&] { integrator->step(1); }, {"not bound"});
@@ -389,7 +360,7 @@ void testErrors(Platform& platform) {
 }
 
 /** So is a choice of stiff forces that cannot be integrated, with an error that names it and a remedy. */
-void testStiffForcesThatCannotBe(Platform& platform) {
+CLAIM(testStiffForcesThatCannotBe, Platform& platform) {
     forEachSubject([&](const Subject& subject) {
         const auto integrator = subject.make(0.001);
         auto* selection = dynamic_cast<StiffForceSelection*>(integrator.get());
@@ -423,7 +394,7 @@ void testStiffForcesThatCannotBe(Platform& platform) {
 }
 
 /** Rigid waters beside a flexible solute keep their constraints, in positions and in the velocities of a full step. */
-void testConstraintsOutsideTheStiffTerms(Platform& platform) {
+CLAIM(testConstraintsOutsideTheStiffTerms, Platform& platform) {
     Model model = makeSoluteInRigidWater();
     vibrate(model);
     const int firstOfSolute = model.system.getNumParticles() - 3;
@@ -458,7 +429,7 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
             const double left = lag * h * (rate.dot(rate) - along * along) / distance;
             ASSERT_EQUAL_TOL(left, along, normalVelocity + 10 * storeRounding(platform));
         }
-        const vector<Vec3> x = run.getPropagatedPositions();
+        const vector<Vec3> x = getPropagatedPositions(run.context);
         for (int i = 0; i < firstOfSolute; i++)
             ASSERT_EQUAL_VEC(q[i], x[i], storeRounding(platform)); // only stiff terms hide something
         ASSERT((x == q) == (dynamic_cast<ZhangSkeelIntegrator*>(run.integrator.get()) == nullptr));
@@ -468,7 +439,7 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
 }
 
 /** Massless particles stay, whatever their velocity; virtual sites follow their molecules. */
-void testMasslessParticlesAndVirtualSites(Platform& platform) {
+CLAIM(testMasslessParticlesAndVirtualSites, Platform& platform) {
     Model model = makeWaterWithSiteAndAnchor();
     vibrate(model);
     const int site = 3, anchor = 4;
@@ -480,7 +451,7 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
         velocities[anchor] = Vec3(1, 2, 3);
         run.context.setVelocities(velocities);
         run.step(100);
-        for (const vector<Vec3>& q : {getPositions(run.context), run.getPropagatedPositions()}) {
+        for (const vector<Vec3>& q : {getPositions(run.context), getPropagatedPositions(run.context)}) {
             ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], storeRounding(platform));
             ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], siteRounding(platform));
         }
@@ -488,7 +459,7 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
 }
 
 /** Stiff bonds across the faces of a triclinic box are the same as inside it. */
-void testPeriodicTermsInTriclinicBox(Platform& platform) {
+CLAIM(testPeriodicTermsInTriclinicBox, Platform& platform) {
     Model model = makeCluster(1), wrapped = makeCluster(1);
     const Vec3 a(1, 0, 0), b(0.3, 1.1, 0), c(-0.2, 0.4, 1.2);
     for (Model* m : {&model, &wrapped}) {
@@ -520,7 +491,7 @@ void testPeriodicTermsInTriclinicBox(Platform& platform) {
  * integrator moves the positions: they are adopted as they are, and so are velocities, unless they are too hot for an
  * inertia and there is no heat bath.
  */
-void testCompoundIntegrator(Platform& platform) {
+CLAIM(testCompoundIntegrator, Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         CompoundIntegrator compound;
@@ -557,7 +528,7 @@ void testCompoundIntegrator(Platform& platform) {
  * A checkpoint that was written by another class, or is cut or damaged, is refused with an error that says so, and what
  * the Context has now. A run then goes on as if that had been set, and rightly after a good checkpoint.
  */
-void testCheckpointsOfOthersAreRefused(Platform& platform) {
+CLAIM(testCheckpointsOfOthersAreRefused, Platform& platform) {
     const Model model = makeCluster(2);
     vector<std::pair<std::string, std::string>> checkpoints; // by class
     const vector<Subject> subjects = makeSubjects();
@@ -621,7 +592,7 @@ void testCheckpointsOfOthersAreRefused(Platform& platform) {
 }
 
 /** What is no step size, and a step of none, is refused, and so are starts that are no numbers. */
-void testStepSizes(Platform& platform) {
+CLAIM(testStepSizes, Platform& platform) {
     const Model model = makeCluster(1);
     forEachSubject([&](const Subject& subject) {
         for (double bad : {-0.001, std::nan(""), double(INFINITY)}) {
@@ -661,7 +632,7 @@ void testStepSizes(Platform& platform) {
 }
 
 /** Each platform got the kernels that are for it, although CpuPlatform is a ReferencePlatform too. */
-void testKernelsAreThoseForThePlatform(Platform& platform) {
+CLAIM(testKernelsAreThoseForThePlatform, Platform& platform) {
     const Model model = makeCluster(1);
     const std::string description = StiffIntegrator::describeKernels(platform.getName());
     auto begins = [&](const char* words) { return description.find(words) == 0; };
@@ -677,24 +648,10 @@ void testKernelsAreThoseForThePlatform(Platform& platform) {
 }
 
 /** All platforms compute the same, dense and sparse; Langevin forms without friction. */
-void testPlatformsAgree(Platform& platform) {
+CLAIM(testPlatformsAgree, Platform& platform) {
     Model model = makeCluster(2);
     // A chain long enough for the sparse solver.
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    const int first = model.system.getNumParticles();
-    auto& nonbonded = dynamic_cast<NonbondedForce&>(model.system.getForce(2));
-    for (int i = 0; i < 30; i++) {
-        model.system.addParticle(14);
-        nonbonded.addParticle(0, 0.3, 0);
-        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
-        if (i > 0)
-            bonds->addBond(first + i - 1, first + i, 0.153, 200000);
-        if (i > 1)
-            angles->addAngle(first + i - 2, first + i - 1, first + i, 2.05, 500);
-    }
-    model.system.addForce(bonds);
-    model.system.addForce(angles);
+    addFlexibleChain(model, 30);
     forEachSubject([&](const Subject& subject) {
         Run here(subject, model.system, platform, 0.001);
         Run there(subject, model.system, Platform::getPlatformByName("Reference"), 0.001);
@@ -714,12 +671,4 @@ void testPlatformsAgree(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testCheckpointsResumeExactly), CLAIM(testStatesResumeExactly), CLAIM(testSeeds),
-                            CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors),
-                            CLAIM(testStiffForcesThatCannotBe), CLAIM(testConstraintsOutsideTheStiffTerms),
-                            CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testPeriodicTermsInTriclinicBox),
-                            CLAIM(testCompoundIntegrator), CLAIM(testCheckpointsOfOthersAreRefused),
-                            CLAIM(testStepSizes), CLAIM(testKernelsAreThoseForThePlatform), CLAIM(testPlatformsAgree)});
-}
+CHECK_CLAIMS_ON_PLATFORM

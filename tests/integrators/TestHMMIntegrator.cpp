@@ -2,19 +2,8 @@
  * HMMIntegrator: the method, on each platform.
  */
 
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
+#include "IntegratorTest.h"
 #include "VibratedSystems.h"
-#include "openmm/serialization/XmlSerializer.h"
-#include <Eigen/Core>
-#include <memory>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 
@@ -67,7 +56,7 @@ double pendulumError(Platform& platform, int numSteps, double omega, HMMIntegrat
  * The paper's table 2.3, simple filtering, and the HalfBump of table 2.2 where it is not too long: errors of second
  * order in H.
  */
-void testErrorsAreThePapers(Platform& platform) {
+CLAIM(testErrorsAreThePapers, Platform& platform) {
     struct {
         double omega;
         HMMIntegrator::Filter filter;
@@ -91,7 +80,7 @@ void testErrorsAreThePapers(Platform& platform) {
 }
 
 /** Forces are even, so that both halves of the window are alike. */
-void testFiltersAgree(Platform& platform) {
+CLAIM(testFiltersAgree, Platform& platform) {
     if (hasSingleForces(platform))
         return; // see above
     auto error = [&](auto filter) { return pendulumError(platform, 20, 1e7, filter); };
@@ -118,7 +107,7 @@ Eigen::Vector2d runDoublePendulum(Platform& platform, double omega, int numSteps
 }
 
 /** With constraints the order is two as well, SHAKE and RATTLE agree, and the frequency does not matter. */
-void testVibratedDoublePendulum(Platform& platform) {
+CLAIM(testVibratedDoublePendulum, Platform& platform) {
     if (hasSingleForces(platform))
         return; // see testErrorsAreThePapers()
     const double omega = 1e6;
@@ -137,7 +126,7 @@ void testVibratedDoublePendulum(Platform& platform) {
 }
 
 /** Small micro-steps, where the way of a rod is nothing but rounding once in a while, are no reason to give up. */
-void testManyMicroSteps(Platform& platform) {
+CLAIM(testManyMicroSteps, Platform& platform) {
     const Model pendulum = makeVibratedDoublePendulum(1e4);
     Filtered integrator(1.0 / 1280, 1e4, HMMIntegrator::Simple, 1024);
     integrator.setConstraintTolerance(1e-10);
@@ -147,16 +136,10 @@ void testManyMicroSteps(Platform& platform) {
 }
 
 /** A rigid molecule that is shaken as one moves freely, however little its parts move against each other. */
-void testShakenAsOne(Platform& platform) {
+CLAIM(testShakenAsOne, Platform& platform) {
     Model model = makeWaterCluster(1, true);
     model.system.removeForce(2);
-    auto* force = new CustomExternalForce("m*a*cos(theta)*y");
-    force->addGlobalParameter("theta", 0);
-    force->addGlobalParameter("a", 4e5);
-    force->addPerParticleParameter("m");
-    for (int i = 0; i < 3; i++)
-        force->addParticle(i, {model.system.getParticleMass(i)});
-    model.system.addForce(force);
+    addExternal(model.system, "m*a*cos(theta)*y", {{"theta", 0}, {"a", 4e5}});
     for (auto filter : filters)
         for (int numMicroSteps : {20, 40, 320}) {
             Filtered integrator(0.002, 1e5, filter, numMicroSteps);
@@ -168,12 +151,9 @@ void testShakenAsOne(Platform& platform) {
 }
 
 /** After a step the Context has its own positions and phase; forces that are not vibrated act as in Verlet's method. */
-void testContextIsLeftAsItWas(Platform& platform) {
+CLAIM(testContextIsLeftAsItWas, Platform& platform) {
     System system = makePendulum(1e5);
-    auto* slow = new CustomExternalForce("30*z^2");
-    slow->setForceGroup(3);
-    slow->addParticle(0);
-    system.addForce(slow);
+    addExternal(system, "30*z^2").setForceGroup(3);
     HMMIntegrator integrator(0.01, 1e5);
     integrator.setFilter(HMMIntegrator::Simple);
     Context context(system, integrator, platform);
@@ -193,39 +173,33 @@ void testContextIsLeftAsItWas(Platform& platform) {
 }
 
 /** Nothing between steps is overlooked: parameters, settings, and the phase itself, which does not count. */
-void testChangesTakeEffect(Platform& platform) {
-    const System system = makePendulum(1e4);
+CLAIM(testChangesTakeEffect, Platform& platform) {
+    System system = makePendulum(1e4);
     HMMIntegrator integrator(0.01, 1e4);
     integrator.setFilter(HMMIntegrator::Simple);
     integrator.setNumMicroStepsPerPeriod(10);
     Context context(system, integrator, platform);
     context.setPositions({Vec3(0.5, 0, 0)});
     const vector<std::function<void()>> changes = {
-            [&] { context.setParameter("g", 20); },
+            [&] {
+                dynamic_cast<CustomExternalForce&>(system.getForce(0)).setGlobalParameterDefaultValue(0, 20);
+                context.setParameter("g", 20);
+            },
             [&] { integrator.setAngularFrequency(2e4); },
             [&] { integrator.setFilter(HMMIntegrator::HalfBump); },
             [&] { integrator.setNumMicroStepsPerPeriod(6); },
             [&] { integrator.setStepSize(0.005); },
             [&] { context.setPositions({Vec3(0.7, 0, 0)}); },
     };
-    for (const auto& change : changes) {
-        integrator.step(3);
-        context.setParameter("theta", 1);
-        change();
-        const std::unique_ptr<HMMIntegrator> fresh(XmlSerializer::clone(integrator));
-        Context other(system, *fresh, platform);
-        other.setParameter("g", context.getParameter("g"));
-        other.setPositions(getPositions(context));
-        other.setVelocities(getVelocities(context));
-        integrator.step(1);
-        fresh->step(1);
-        ASSERT(largestDifference(getPositions(context), getPositions(other)) <= copyRounding(platform));
-        ASSERT(largestDifference(getVelocities(context), getVelocities(other)) <= copyRounding(platform));
-    }
+    for (const auto& change : changes)
+        assertTakesEffect(context, copyRounding(platform), [&] {
+            context.setParameter("theta", 1);
+            change();
+        });
 }
 
 /** What cannot be is refused, with an error that says what and what to do. */
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     assertThrows([] { HMMIntegrator(0.01, 0); }, {"HMMIntegrator", "frequency", "0 radian/ps"});
     HMMIntegrator integrator(0.01, 1e4);
     assertThrows([&] { integrator.setNumMicroStepsPerPeriod(7); }, {"HMMIntegrator", "micro-steps", "even", "7"});
@@ -246,7 +220,7 @@ void testErrors(Platform& platform) {
 }
 
 /** A vibrated force that does not fit the method, or the filter, is refused, before anything has moved. */
-void testForcesThatDoNotFit(Platform& platform) {
+CLAIM(testForcesThatDoNotFit, Platform& platform) {
     struct Row {
         std::string name; // the energy of each particle
         bool withBump;    // whether it is refused with this filter too
@@ -265,17 +239,10 @@ void testForcesThatDoNotFit(Platform& platform) {
     };
     const vector<Vec3> positions = {Vec3(0.1, 0, 0), Vec3(-1, 0, 0)};
     checkEach(rows, [&](const Row& row) {
-        System system;
-        auto* force = new CustomExternalForce(row.name);
-        force->addGlobalParameter("theta", 0);
-        for (int i = 0; i < 2; i++)
-            force->addParticle(system.addParticle(1));
-        system.addForce(force);
+        System system = makeParticles({1, 1});
+        addExternal(system, row.name, {{"theta", 0}});
         // A much larger slow force on one of the particles hides nothing.
-        auto* large = new CustomExternalForce("1e6*x");
-        large->setForceGroup(1);
-        large->addParticle(1);
-        system.addForce(large);
+        addExternal(system, "1e6*x", {}, {1}).setForceGroup(1);
         for (auto filter : filters) {
             HMMIntegrator integrator(0.01, 1e4);
             integrator.setFilter(filter);
@@ -294,12 +261,9 @@ void testForcesThatDoNotFit(Platform& platform) {
 }
 
 /** Of a frequency that is too low for the macro-step the error says so, and does not ask for smaller steps. */
-void testFrequenciesThatAreTooLow(Platform& platform) {
+CLAIM(testFrequenciesThatAreTooLow, Platform& platform) {
     Model model = makeWaterCluster(1);
-    auto* force = new CustomExternalForce("50*cos(theta)*x");
-    force->addGlobalParameter("theta", 0);
-    force->addParticle(0);
-    model.system.addForce(force);
+    addExternal(model.system, "50*cos(theta)*x", {{"theta", 0}}, {0});
     struct {
         double frequency;
         vector<std::string> words;
@@ -319,10 +283,4 @@ void testFrequenciesThatAreTooLow(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testErrorsAreThePapers), CLAIM(testFiltersAgree), CLAIM(testVibratedDoublePendulum),
-                            CLAIM(testManyMicroSteps), CLAIM(testShakenAsOne), CLAIM(testContextIsLeftAsItWas),
-                            CLAIM(testChangesTakeEffect), CLAIM(testForcesThatDoNotFit),
-                            CLAIM(testFrequenciesThatAreTooLow), CLAIM(testErrors)});
-}
+CHECK_CLAIMS_ON_PLATFORM

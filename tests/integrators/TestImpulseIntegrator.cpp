@@ -1,17 +1,4 @@
-#include "OpenMMStiff.h"
-#include "DenseAlgebra.h"
-#include "Derivatives.h"
-#include "Methods.h"
-#include "Systems.h"
-#include "PlatformTest.h"
-#include "Vectors.h"
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
+#include "IntegratorTest.h"
 
 namespace {
 
@@ -25,7 +12,7 @@ VectorXd waterCoordinates(const VectorXd& x) {
  * A step is kick, micro-steps of Verlet, kick, with the kicks of Lubich and Weiss: compared with the equations, written
  * down for one water with difference quotients and dense matrices. A(q) is found by a penalty on the distance.
  */
-void testStepIsTheMethod(Platform& platform) {
+CLAIM(testStepIsTheMethod, Platform& platform) {
     const Model model = makeWaterInField();
     const double h = 0.004;
     const int numMicroSteps = 9;
@@ -89,7 +76,7 @@ void testStepIsTheMethod(Platform& platform) {
 }
 
 /** A molecule may begin exactly straight, and at rest. */
-void testStraightMolecules(Platform& platform) {
+CLAIM(testStraightMolecules, Platform& platform) {
     if (isDevice(platform))
         return; // their forces near 180 degrees come from approximations that are not smooth
     const Model model = makeStraightMoleculeInField();
@@ -105,19 +92,17 @@ void testStraightMolecules(Platform& platform) {
 }
 
 /** Only the plain method converges to the motion itself: the others leave out what stretches the bonds. */
-void testOnlyThePlainKickStretchesBonds(Platform& platform) {
+CLAIM(testOnlyThePlainKickStretchesBonds, Platform& platform) {
     // Two atoms pulled apart by a constant force, at rest: the spring's new length is known.
-    Model model;
-    auto* bonds = new HarmonicBondForce();
+    System system = makeParticles({10, 10});
+    addBonds(system, {{0, 1, 0.1, 1e5}});
     auto* pull = new CustomBondForce("-300*r");
-    bonds->addBond(model.system.addParticle(10), model.system.addParticle(10), 0.1, 1e5);
     pull->addBond(0, 1);
-    model.system.addForce(bonds);
-    model.system.addForce(pull);
+    system.addForce(pull);
     for (const auto& [name, kick, is] : impulseKicks) {
         ImpulseIntegrator integrator(0.001);
         integrator.setKick(kick);
-        Context context(model.system, integrator, platform);
+        Context context(system, integrator, platform);
         integrator.setProjectedPeriod(INFINITY);
         const double stretch = (kick == ImpulseIntegrator::Plain ? 300 / 1e5 : 0);
         context.setPositions({Vec3(), Vec3(0.1 + stretch, 0, 0)});
@@ -137,7 +122,7 @@ void testOnlyThePlainKickStretchesBonds(Platform& platform) {
  * A coordinate is projected if its own period, with the others at equilibrium, is shorter than the period set: that of
  * a bond is 2 pi (mu/k)^1/2, and of an angle likewise with its inertia.
  */
-void testProjectedPeriodChoosesCoordinates(Platform& platform) {
+CLAIM(testProjectedPeriodChoosesCoordinates, Platform& platform) {
     const Model model = makeWaterInField();
     const double bendInertia = 1 / (2 / (hydrogenMass * bondLength * bondLength) +
                                     2 * (1 - std::cos(waterAngle)) / (oxygenMass * bondLength * bondLength));
@@ -178,20 +163,14 @@ void testProjectedPeriodChoosesCoordinates(Platform& platform) {
  * invariant. Mollified and projected kicks keep it at any h omega. The plain ones lose it at h omega = 2 k pi, where
  * each kick along the spring meets the same phase of the vibration.
  */
-void testActionsAreKept(Platform& platform) {
+CLAIM(testActionsAreKept, Platform& platform) {
     const double mass = 2, length = 0.5, k = 2e9, omega = std::sqrt(k / mass);
     // The amplitude is 5e-5 nm, and in single precision each micro-step rounds the length by up to 3e-8 nm: what that
     // adds up to would hide the changes.
     const int numSteps = byRounding(platform, 20000, 20000, 20000, 2000);
-    Model model;
-    model.system.addParticle(0);
-    model.system.addParticle(mass);
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, length, k);
-    auto* weight = new CustomExternalForce("600*y");
-    weight->addParticle(1);
-    model.system.addForce(bonds);
-    model.system.addForce(weight);
+    System system = makeParticles({0, mass});
+    addBonds(system, {{0, 1, length, k}});
+    addExternal(system, "600*y");
     // h omega / pi, away from resonance and at it.
     for (double phase : {0.37, 1.43, 2.0, 4.0}) {
         const double h = phase * M_PI / omega;
@@ -200,7 +179,7 @@ void testActionsAreKept(Platform& platform) {
             integrator.setKick(kick);
             integrator.setProjectedPeriod(INFINITY);
             integrator.setNumMicroSteps(std::ceil(h * omega / 0.05));
-            Context context(model.system, integrator, platform);
+            Context context(system, integrator, platform);
             context.setPositions({Vec3(), Vec3(length * std::sin(1.0), -length * std::cos(1.0), 0)});
             context.setVelocities({Vec3(), Vec3(1, -1.5, 0)});
             auto action = [&] {
@@ -223,7 +202,7 @@ void testActionsAreKept(Platform& platform) {
 }
 
 /** By default omega d is below 0.35, for a bound of omega that is exact within 3 % for water. */
-void testNumberOfMicroSteps(Platform& platform) {
+CLAIM(testNumberOfMicroSteps, Platform& platform) {
     const Model model = makeWaterCluster(2);
     const double omega = std::sqrt(bondConstant * (1 / hydrogenMass + (1 - std::cos(waterAngle)) / oxygenMass));
     for (double h : {0.0001, 0.001, 0.004, 0.01}) {
@@ -252,7 +231,7 @@ void testNumberOfMicroSteps(Platform& platform) {
 }
 
 /** A number of micro-steps that nobody can have meant is refused; one that is set is taken. */
-void testAbsurdNumbersOfMicroSteps(Platform& platform) {
+CLAIM(testAbsurdNumbersOfMicroSteps, Platform& platform) {
     Model model = makeWaterCluster(1);
     ImpulseIntegrator integrator(4);
     ImpulseLangevinIntegrator langevin(300, 1, 4);
@@ -284,7 +263,7 @@ void testAbsurdNumbersOfMicroSteps(Platform& platform) {
 }
 
 /** Stiffer bonds set in mid-run get more micro-steps; a System without stiff terms needs one, and is Verlet's. */
-void testNumberOfMicroStepsFollowsTheSystem(Platform& platform) {
+CLAIM(testNumberOfMicroStepsFollowsTheSystem, Platform& platform) {
     Model model = makeWaterCluster(1);
     ImpulseIntegrator integrator(0.004);
     ModelContext context(model, integrator, platform);
@@ -308,7 +287,7 @@ void testNumberOfMicroStepsFollowsTheSystem(Platform& platform) {
 }
 
 /** The number of micro-steps is that of the positions a run goes on from, also of those that somebody has set. */
-void testNumberOfMicroStepsFollowsThePositions(Platform& platform) {
+CLAIM(testNumberOfMicroStepsFollowsThePositions, Platform& platform) {
     const Model model = makeWaterCluster(1);
     vector<Vec3> narrow = model.positions; // with short legs, an angle vibrates faster
     for (int i : {1, 2})
@@ -329,7 +308,7 @@ void testNumberOfMicroStepsFollowsThePositions(Platform& platform) {
     ASSERT(largestDifference(getPositions(context), getPositions(fresh)) <= copyRounding(platform));
 }
 
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     ImpulseIntegrator integrator(0.001);
     assertThrows([&] { integrator.setKick(static_cast<ImpulseIntegrator::KickMethod>(3)); },
                  {"ImpulseIntegrator", "3", "Projected"});
@@ -375,7 +354,7 @@ void testErrors(Platform& platform) {
 }
 
 /** A projected kick that projects nothing is a plain one, bit for bit. */
-void testNothingProjectedIsPlain(Platform& platform) {
+CLAIM(testNothingProjectedIsPlain, Platform& platform) {
     const Model model = makeWaterCluster(2);
     vector<vector<Vec3>> ends;
     for (auto kick : {ImpulseIntegrator::Plain, ImpulseIntegrator::Projected}) {
@@ -392,18 +371,15 @@ void testNothingProjectedIsPlain(Platform& platform) {
 }
 
 /** A force on a virtual site is one on the particles that it is between, also where the mollified kick moves these. */
-void testForcesOnVirtualSites(Platform& platform) {
+CLAIM(testForcesOnVirtualSites, Platform& platform) {
     for (const auto& [name, kick, is] : impulseKicks) {
         vector<vector<Vec3>> ends;
         for (bool onSite : {true, false}) {
             Model model;
-            for (double mass : {2.0, 16.0, 0.0})
-                model.system.addParticle(mass);
+            addParticles(model.system, {2, 16, 0});
             model.system.setVirtualSite(2, new TwoParticleAverageSite(0, 1, 0.7, 0.3));
             model.positions = {Vec3(), Vec3(0, 0, 0.11), Vec3()};
-            auto* bonds = new HarmonicBondForce();
-            bonds->addBond(0, 1, 0.1, 5e5);
-            model.system.addForce(bonds);
+            addBonds(model.system, {{0, 1, 0.1, 5e5}});
             auto* field = (onSite ? new CustomCompoundBondForce(1, "40*sin(30*z1)")
                                   : new CustomCompoundBondForce(2, "40*sin(30*(0.7*z1+0.3*z2))"));
             field->addBond(onSite ? vector<int>{2} : vector<int>{0, 1});
@@ -422,12 +398,4 @@ void testForcesOnVirtualSites(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(
-            argc, argv,
-            {CLAIM(testNothingProjectedIsPlain), CLAIM(testStepIsTheMethod), CLAIM(testStraightMolecules),
-             CLAIM(testOnlyThePlainKickStretchesBonds), CLAIM(testProjectedPeriodChoosesCoordinates),
-             CLAIM(testActionsAreKept), CLAIM(testNumberOfMicroSteps), CLAIM(testAbsurdNumbersOfMicroSteps),
-             CLAIM(testNumberOfMicroStepsFollowsTheSystem), CLAIM(testNumberOfMicroStepsFollowsThePositions),
-             CLAIM(testForcesOnVirtualSites), CLAIM(testErrors)});
-}
+CHECK_CLAIMS_ON_PLATFORM

@@ -1,13 +1,5 @@
+#include "IntegratorTest.h"
 #include "HeatBath.h"
-#include "OpenMMStiff.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "PlatformTest.h"
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 
@@ -16,7 +8,7 @@ namespace {
  * mu v^2 / 2 + k (1 - (omega d)^2 / 4) s^2 / 2 exactly, and the heat bath makes v thermal, so that var(v) = kT/mu and
  * var(s) = (kT/k) / (1 - (omega d)^2 / 4), however large the step.
  */
-void testHarmonicVariances(Platform& platform) {
+CLAIM(testHarmonicVariances, Platform& platform) {
     // So long that the bonds keep their directions: rotation does not stretch them. Single precision has to hold the
     // stretch of some 4e-3 nm beside it.
     const double length = byRounding(platform, 1e4, 1e4, 1e4, 1e2);
@@ -25,16 +17,15 @@ void testHarmonicVariances(Platform& platform) {
     for (int numMicroSteps : {2, 4, 10}) {
         const double h = 0.006, phase = h * omega / numMicroSteps;
         Model model;
-        auto* bonds = new HarmonicBondForce();
+        vector<HarmonicBond> bonds;
         const int numPairs = 10;
         for (int i = 0; i < numPairs; i++) {
-            model.system.addParticle(mass);
-            model.system.addParticle(mass);
+            addParticles(model.system, {mass, mass});
             model.positions.push_back(Vec3(0, i, 0));
             model.positions.push_back(Vec3(length, i, 0));
-            bonds->addBond(2 * i, 2 * i + 1, length, k);
+            bonds.push_back({2 * i, 2 * i + 1, length, k});
         }
-        model.system.addForce(bonds);
+        addBonds(model.system, bonds);
         ImpulseLangevinIntegrator integrator(300, 50, h);
         integrator.setNumMicroSteps(numMicroSteps);
         integrator.setRandomNumberSeed(1);
@@ -66,38 +57,8 @@ void testHarmonicVariances(Platform& platform) {
     }
 }
 
-/**
- * Without friction a step is conjugate to that of ImpulseIntegrator: it runs through the same positions if it starts
- * with the velocities from half a kick before.
- */
-void testWithoutFrictionPositionsAreThoseOfTheImpulseMethod(Platform& platform) {
-    Model model = makeWaterCluster(2);
-    model.system.getForce(2).setForceGroup(1); // what is not stiff
-    const double h = 0.002;
-    ImpulseIntegrator impulse(h);
-    ImpulseLangevinIntegrator langevin(300, 0, h);
-    Context context(model.system, impulse, platform, deterministic(platform));
-    Context other(model.system, langevin, platform, deterministic(platform));
-    for (ImpulseIntegrator* integrator : {&impulse, (ImpulseIntegrator*) &langevin}) {
-        integrator->setKick(ImpulseIntegrator::Plain);
-        integrator->setNumMicroSteps(10);
-    }
-    vector<Vec3> v = makeVelocities(model.system, 300, 3);
-    context.setPositions(model.positions);
-    context.setVelocities(v);
-    const vector<Vec3> force = context.getState(State::Forces, false, 1 << 1).getForces();
-    for (size_t i = 0; i < v.size(); i++)
-        v[i] -= force[i] * (0.5 * h / model.system.getParticleMass(i));
-    other.setPositions(model.positions);
-    other.setVelocities(v);
-    impulse.step(20);
-    langevin.step(20);
-    ASSERT(largestDifference(getPositions(context), getPositions(other)) <
-           byRounding(platform, hasPreciseForces(platform) ? 1e-10 : 1e-6, 1e-6, 1e-6));
-}
-
 /** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
-void testTemperature(Platform& platform) {
+CLAIM(testTemperature, Platform& platform) {
     for (const char* name : {"Projected", "Mollified"}) {
         ImpulseLangevinIntegrator integrator(300, 10, 0.004);
         integrator.setKick(name[0] == 'P' ? ImpulseIntegrator::Projected : ImpulseIntegrator::Mollified);
@@ -107,7 +68,7 @@ void testTemperature(Platform& platform) {
 }
 
 /** The negative control: plain kicks at h omega = pi heat the vibrations, whatever the heat bath does against it. */
-void testPlainKicksHeatAtResonance(Platform& platform) {
+CLAIM(testPlainKicksHeatAtResonance, Platform& platform) {
     const double omega = std::sqrt(bondConstant * (1 / hydrogenMass + (1 - std::cos(waterAngle)) / oxygenMass));
     auto measure = [&](const char* name, ImpulseIntegrator::KickMethod kick) {
         ImpulseLangevinIntegrator integrator(300, 3, M_PI / omega);
@@ -121,8 +82,4 @@ void testPlainKicksHeatAtResonance(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testHarmonicVariances), CLAIM(testWithoutFrictionPositionsAreThoseOfTheImpulseMethod),
-                            CLAIM(testTemperature), CLAIM(testPlainKicksHeatAtResonance)});
-}
+CHECK_CLAIMS_ON_PLATFORM

@@ -1,17 +1,5 @@
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
+#include "IntegratorTest.h"
 #include <Eigen/LU>
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <utility>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 
@@ -36,8 +24,7 @@ struct BentMolecules {
         auto* angles = new CustomAngleForce("60*((theta-1.9)^2-0.16)^2");
         for (int m = 0; m < count; m++) {
             const int first = 3 * m;
-            for (double mass : {endMass, middleMass, endMass})
-                model.system.addParticle(mass);
+            addParticles(model.system, {endMass, middleMass, endMass});
             for (int i : {0, 2}) {
                 if (constrained)
                     model.system.addConstraint(first + 1, first + i, length);
@@ -149,7 +136,7 @@ double biasedCosineSquare(double lambda, double compliance) {
  * exp(-V / kT), a bond's r^2 exp(-V / kT), whatever inertia the bonds' relative velocity has. Without it the angle's has
  * the factor (det A)^1/2, and an average that differs by many errors, as theory says it does.
  */
-void testDistributionIsThatOfThePotential(Platform& platform) {
+CLAIM(testDistributionIsThatOfThePotential, Platform& platform) {
     const double inertia = 500; // the bonds' period is 2 pi (kappa / k)^1/2 = 0.44 ps
     const BentMolecules molecules;
     auto bondWeight = [](double r) {
@@ -179,7 +166,7 @@ void testDistributionIsThatOfThePotential(Platform& platform) {
  * the masses alone in A_cc, with an inertia beside them and of the bonds as well. Without the metric force A_cc is that
  * of the coupled masses, and differs by many errors.
  */
-void testConstraintsKeepTheirDistribution(Platform& platform) {
+CLAIM(testConstraintsKeepTheirDistribution, Platform& platform) {
     const BentMolecules molecules(true);
     struct Case {
         double kappa, lambda;
@@ -196,7 +183,7 @@ void testConstraintsKeepTheirDistribution(Platform& platform) {
 }
 
 /** Flexible water at 8 fs has the bath's temperature, and the energy of bonds and angles of a small step. */
-void testWaterAtEightFemtoseconds(Platform& platform) {
+CLAIM(testWaterAtEightFemtoseconds, Platform& platform) {
     Model model = makeWaterCluster(2);
     addWell(model);
     dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).setForceGroup(1);
@@ -232,7 +219,7 @@ void testWaterAtEightFemtoseconds(Platform& platform) {
  * Two particles that meet with 28 kT at steps of 16 fs leave with more than 200 kT from some of the places where a step
  * may end, and with less than 60 if that is a collision, for which a run has to be older than 100 steps.
  */
-void testCollisionsDoNotHeat(Platform& platform) {
+CLAIM(testCollisionsDoNotHeat, Platform& platform) {
     const double h = 0.016, mass = 18, eachEnergy = 14 * kT, begin = 0.6;
     Model model;
     auto* repulsion = new CustomBondForce("2.6*((0.315/r)^12-(0.315/r)^6)");
@@ -268,12 +255,9 @@ void testCollisionsDoNotHeat(Platform& platform) {
  * Collisions are undone once in a hundred steps, three times in a row at most, by steps that are not counted; what that
  * does not mend is an error.
  */
-void testRunGoesOnAfterCollision(Platform& platform) {
+CLAIM(testRunGoesOnAfterCollision, Platform& platform) {
     Model model = makeWaterCluster(2);
-    auto* field = new CustomExternalForce("1e-9*sqrt(wall-z)");
-    field->addGlobalParameter("wall", 1e3);
-    field->addParticle(0);
-    model.system.addForce(field);
+    addExternal(model.system, "1e-9*sqrt(wall-z)", {{"wall", 1e3}}, {0});
     const double h = 0.012;
     MassPenaltyLangevinIntegrator integrator(300, 20, h);
     ModelContext context(model, integrator, platform, deterministic(platform));
@@ -333,7 +317,7 @@ void testRunGoesOnAfterCollision(Platform& platform) {
 }
 
 /** A CMMotionRemover does not heat hydrogens of fixed atoms, along whose bonds the inertias are. */
-void testFixedAtomsAndAMotionRemover(Platform& platform) {
+CLAIM(testFixedAtomsAndAMotionRemover, Platform& platform) {
     Model model = makeWaterCluster(2);
     for (int o = 0; o < 24; o += 3)
         model.system.setParticleMass(o, 0);
@@ -355,18 +339,14 @@ void testFixedAtomsAndAMotionRemover(Platform& platform) {
 }
 
 /** Molecules that are driven are hot, and named as such; others, and these without the drive, are not. */
-void testWhatIsHotterThanTheHeatBathIsSaid(Platform& platform) {
+CLAIM(testWhatIsHotterThanTheHeatBathIsSaid, Platform& platform) {
     const int number = 100, steps = 20;
     Model gas;
-    auto* drive = new CustomExternalForce("F*x");
-    drive->addGlobalParameter("F", 0);
     for (int i = 0; i < 2 * number; i++) {
         gas.system.addParticle(i < number ? 40 : 16);
         gas.positions.push_back(Vec3(i, 0, 0));
-        if (i >= number)
-            drive->addParticle(i);
     }
-    gas.system.addForce(drive);
+    addExternal(gas.system, "step(20-m)*F*x", {{"F", 0}});
     MassPenaltyLangevinIntegrator integrator(300, 1, 0.01);
     ModelContext context(gas, integrator, platform, deterministic(platform));
     context.setVelocitiesToTemperature(300, 1);
@@ -389,10 +369,4 @@ void testWhatIsHotterThanTheHeatBathIsSaid(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testDistributionIsThatOfThePotential), CLAIM(testConstraintsKeepTheirDistribution),
-                            CLAIM(testWaterAtEightFemtoseconds), CLAIM(testCollisionsDoNotHeat),
-                            CLAIM(testRunGoesOnAfterCollision), CLAIM(testWhatIsHotterThanTheHeatBathIsSaid),
-                            CLAIM(testFixedAtomsAndAMotionRemover)});
-}
+CHECK_CLAIMS_ON_PLATFORM

@@ -3,25 +3,10 @@
  * takes no memory. Each claim has a table; a method is a line of it.
  */
 
+#include "IntegratorTest.h"
 #include "CountAllocations.h"
-#include "Derivatives.h"
 #include "ExtendedWater.h"
-#include "Methods.h"
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "Vectors.h"
 #include "VibratedSystems.h"
-#include <array>
-#include <memory>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 
@@ -199,7 +184,7 @@ template <class Row, class Claim> void checkAll(const vector<Row>& rows, Claim&&
 }
 
 /** The error of a method against its own solution by the first number of steps is of second order in the others. */
-void testOrderIsTwo(Platform& platform) {
+CLAIM(testOrderIsTwo, Platform& platform) {
     struct Row {
         vector<Setup> setups;
         double time;
@@ -243,7 +228,7 @@ void testOrderIsTwo(Platform& platform) {
 }
 
 /** From (x, -v) the same steps lead back, if the method is reversible. What is left is rounding, and its growth. */
-void testReversible(Platform& platform) {
+CLAIM(testReversible, Platform& platform) {
     struct Row {
         vector<Setup> setups;
         double stepSize;
@@ -325,7 +310,7 @@ double stepDefect(Run& run, const Setup& setup, double length, double difference
 }
 
 /** A step is symplectic, J^T Omega J = Omega, if the method is; if not, the test can tell. */
-void testSymplecticity(Platform& platform) {
+CLAIM(testSymplecticity, Platform& platform) {
     struct Row {
         vector<Setup> setups;
         double stepSize, length;
@@ -383,7 +368,7 @@ void testSymplecticity(Platform& platform) {
 }
 
 /** Total momentum is kept to rounding; where all forces are internal, and central, angular momentum is as well. */
-void testMomentaAreKept(Platform& platform) {
+CLAIM(testMomentaAreKept, Platform& platform) {
     struct Row {
         vector<Setup> setups;
         double stepSize;
@@ -437,7 +422,7 @@ void testMomentaAreKept(Platform& platform) {
 }
 
 /** A bond to a virtual site is slow, and its force counts once, whatever the force that it belongs to. */
-void testBondsToVirtualSitesAreSlow(Platform& platform) {
+CLAIM(testBondsToVirtualSitesAreSlow, Platform& platform) {
     vector<Setup> setups = impulses(nullptr);
     const vector<Setup> zhangSkeelSetups = zhangSkeels(nullptr, 300);
     for (size_t i = 0; i < zhangSkeelMethods.size(); i++)
@@ -472,31 +457,28 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
     });
 }
 
-/** Add a chain of atoms to a Model, and call join(i, j) for neighbours. */
-template <class Join> void addChain(Model& model, int numAtoms, double mass, Join&& join) {
-    for (int i = 0; i < numAtoms; i++) {
-        const int atom = model.system.addParticle(mass);
-        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
-        if (i > 0)
-            join(atom - 1, atom);
-    }
-}
-
 /** A water beside a chain whose block is large. */
 Model makeWaterAndChain() {
     Model model = makeWaterInField();
-    auto* bonds = new HarmonicBondForce();
+    vector<HarmonicBond> bonds;
     auto* angles = new HarmonicAngleForce();
     addChain(model, 30, 14, [&](int i, int j) {
         if (j == 13)
             model.system.addConstraint(i, j, 0.155);
         else
-            bonds->addBond(i, j, 0.155, 200000);
+            bonds.push_back({i, j, 0.155, 200000});
         if (i > 3)
             angles->addAngle(i - 1, i, j, 2.05, 500);
     });
-    model.system.addForce(bonds);
+    addBonds(model.system, bonds);
     model.system.addForce(angles);
+    return model;
+}
+
+/** Waters, enough for lanes, beside such a chain. */
+Model makeWatersAndChain() {
+    Model model = makeWaterCluster(2);
+    addFlexibleChain(model, 20);
     return model;
 }
 
@@ -511,30 +493,22 @@ Model makeConstrainedChain() {
 /** Molecules, small ones and a large one, whose matrix M + beta h^2 H1 is indefinite nearly everywhere, or nowhere. */
 Model makeRoughWaters(bool indefinite, double h, double beta) {
     Model model = makeWaterCluster(2);
-    auto* chain = new HarmonicBondForce();
-    addChain(model, 20, 4, [&](int i, int j) { chain->addBond(i, j, 0.155, 250000); });
-    for (int i = 0; i < 20; i++)
-        dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0, 0.1, 0);
-    model.system.addForce(chain);
+    vector<HarmonicBond> chain;
+    addChain(model, 20, 4, [&](int i, int j) { chain.push_back({i, j, 0.155, 250000}); });
+    addBonds(model.system, chain);
     // Ripples on whose tops the negative curvature is 1.5 times what the inertia makes up for. They are short, and the
     // particles heavy, so that forces are small: near singular matrices the particles would get faster than light.
     const double k = (indefinite ? 1e8 : 1000), height = (indefinite ? 1.5 / (beta * h * h * k * k) : 0);
-    auto* ripples = new CustomExternalForce("mass*height*(cos(k*x)+cos(k*y)+cos(k*z))");
-    ripples->addPerParticleParameter("mass");
-    ripples->addGlobalParameter("height", height);
-    ripples->addGlobalParameter("k", k);
-    for (int i = 0; i < model.system.getNumParticles(); i++) {
+    for (int i = 0; i < model.system.getNumParticles(); i++)
         model.system.setParticleMass(i, (indefinite ? 1e6 : 1) * model.system.getParticleMass(i));
-        ripples->addParticle(i, {model.system.getParticleMass(i)});
-    }
-    model.system.addForce(ripples);
+    addExternal(model.system, "m*height*(cos(k*x)+cos(k*y)+cos(k*z))", {{"height", height}, {"k", k}});
     for (int i : {0, 1, 3, 4})
         model.system.getForce(i).setForceGroup(stiffGroup);
     return model;
 }
 
 /** A step takes no memory beyond what its evaluations of the forces take, in small blocks and in large ones. */
-void testNoMemoryIsAllocated(Platform& platform) {
+CLAIM(testNoMemoryIsAllocated, Platform& platform) {
     if (!canCountAllocations || isDevice(platform)) // transfers to and from a device take some
         return;
     struct Row {
@@ -551,6 +525,7 @@ void testNoMemoryIsAllocated(Platform& platform) {
     vector<Row> rows = {
             {massPenalties(makeWaterAndChain, 0.064, {3, 6}), 0.004, 10},
             {impulses(makeWaterInField), 0.002, 10},
+            {impulses(makeWatersAndChain, nullptr, INFINITY), 0.001, 10},
             {zhangSkeels(makeRough(false), 300), 0.001, 3},
             {single<SpookIntegrator>("SpookIntegrator", makeConstrainedChain, constrain), 0.002, 10},
             {vibrated(
@@ -580,28 +555,25 @@ void testNoMemoryIsAllocated(Platform& platform) {
                 for (int i = 0; i < row.numSteps; i++) {
                     run.integrator->step(1);
                     numEvaluations += iterates    ? zhangSkeel->getNumNewtonIterations()
-                                      : vibrating ? vibrating->computeNumMicroEvaluations()
+                                      : vibrating ? vibrating->computeNumMicroEvaluations() + 1 // other forces
                                                   : 1;
                 }
             };
-            auto evaluations = [&] {
+            // Positions are asked for as forces are.
+            auto ask = [&](int type) {
                 for (int i = 0; i < numEvaluations; i++) {
                     if (vibrating)
                         run.context.setParameter("theta", 0.1 * i);
-                    evaluateForces(run.context, 1);
+                    run.context.getState(type);
                 }
             };
-            assertTakesNoMemory(std::to_string(row.numSteps) + " steps, " + setup.name + (langevin ? ", Langevin" : ""),
-                                steps, evaluations);
+            assertTakesNoMemory(
+                    std::to_string(row.numSteps) + " steps, " + setup.name + (langevin ? ", Langevin" : ""), steps,
+                    [&] { ask(State::Forces); }, [&] { ask(State::Positions); });
         }
     });
 }
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testOrderIsTwo), CLAIM(testReversible), CLAIM(testSymplecticity),
-                            CLAIM(testMomentaAreKept), CLAIM(testBondsToVirtualSitesAreSlow),
-                            CLAIM(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS_ON_PLATFORM

@@ -2,21 +2,13 @@
  * SpookIntegrator: kinds of constraints, and what they do to each other, on each platform.
  */
 
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
+#include "IntegratorTest.h"
 #include "SpookSystems.h"
-#include "Statistics.h"
-#include "Systems.h"
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 
 /** In a chain that hangs at rest the multipliers are the weights, and the constraints give way by epsilon lambda. */
-void testMultipliersAreForces(Platform& platform) {
+CLAIM(testMultipliersAreForces, Platform& platform) {
     System system = makeParticles({0, 2, 3, 4});
     addGravity(system);
     const double epsilon = 1e-5;
@@ -44,7 +36,7 @@ void testMultipliersAreForces(Platform& platform) {
  * Constraints that depend on each other, each there twice, do no harm: violations are of the size that motion and
  * forces explain, (h^2/4 + h tau/2) v^2/r - epsilon lambda. OpenMM's CCMA is beside it.
  */
-void testDependentConstraints(Platform& platform) {
+CLAIM(testDependentConstraints, Platform& platform) {
     for (const DependentConstraints& group : makeDependentConstraints()) {
         const double h = 0.01;
         const System system = group.makeSystem();
@@ -83,7 +75,7 @@ void testDependentConstraints(Platform& platform) {
 }
 
 /** Constraints that contradict each other find the compromise of their compliances, and violations stay there. */
-void testContradictoryConstraints(Platform& platform) {
+CLAIM(testContradictoryConstraints, Platform& platform) {
     System system = makeParticles({12, 14});
     SpookIntegrator integrator(0.002);
     integrator.addDistanceConstraint(0, 1, 0.14, 1e-7);
@@ -115,11 +107,9 @@ void testContradictoryConstraints(Platform& platform) {
 }
 
 /** A distance whose rate is prescribed follows its integral, to second order; the multiplier is the force it takes. */
-void testPrescribedPulling(Platform& platform) {
+CLAIM(testPrescribedPulling, Platform& platform) {
     System system = makeParticles({3, 5});
-    auto* spring = new HarmonicBondForce();
-    spring->addBond(0, 1, 0.5, 20);
-    system.addForce(spring);
+    addBonds(system, {{0, 1, 0.5, 20}});
     auto error = [&](double h) {
         SpookIntegrator integrator(h);
         integrator.setVelocityCompliance(1e-12);
@@ -142,7 +132,7 @@ void testPrescribedPulling(Platform& platform) {
 }
 
 /** A skate on a slope that turns comes back up instead of sliding down: the error of its path is of first order. */
-void testSkateOnASlope(Platform& platform) {
+CLAIM(testSkateOnASlope, Platform& platform) {
     const double omega = 2, end = 3;
     System system = makeParticles({1, 1});
     addGravity(system);
@@ -169,7 +159,7 @@ void testSkateOnASlope(Platform& platform) {
 }
 
 /** Two particles in one place have no direction: their constraint exerts no force, and moves nothing. */
-void testConstraintWithoutDirection(Platform& platform) {
+CLAIM(testConstraintWithoutDirection, Platform& platform) {
     System system = makeParticles({1, 2});
     SpookIntegrator integrator(0.001);
     integrator.addDistanceConstraint(0, 1, 0.1);
@@ -182,9 +172,4 @@ void testConstraintWithoutDirection(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testMultipliersAreForces), CLAIM(testDependentConstraints),
-                            CLAIM(testContradictoryConstraints), CLAIM(testPrescribedPulling), CLAIM(testSkateOnASlope),
-                            CLAIM(testConstraintWithoutDirection)});
-}
+CHECK_CLAIMS_ON_PLATFORM

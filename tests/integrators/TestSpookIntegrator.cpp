@@ -2,24 +2,14 @@
  * SpookIntegrator: the method, on each platform.
  */
 
+#include "IntegratorTest.h"
 #include "DenseSpook.h"
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
 #include "SpookSystems.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "Vectors.h"
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 
 /** A step of a water with constraints of every kind, in a field, is what the paper's equation says. */
-void testStepIsTheMethod(Platform& platform) {
+CLAIM(testStepIsTheMethod, Platform& platform) {
     Model model = makeWaterInField();
     model.system.addConstraint(0, 1, 0.096);
     const double h = 0.003, tau = 0.002;
@@ -82,7 +72,7 @@ void testStepIsTheMethod(Platform& platform) {
  * Linear constraints: the eigenvalues of a step on (x, h v) are those of equation 34, inside the unit circle whatever
  * epsilon > 0, tau > 0 and h are (Theorem 5.1).
  */
-void testLinearConstraintsAreStable(Platform& platform) {
+CLAIM(testLinearConstraintsAreStable, Platform& platform) {
     const double mass = 3, h = 0.01;
     SpookIntegrator integrator(h);
     integrator.addPositionConstraint(0, Vec3());
@@ -111,7 +101,7 @@ void testLinearConstraintsAreStable(Platform& platform) {
 }
 
 /** So are several that depend on each other, each with compliance and damping of its own, as the paper found. */
-void testDependentLinearConstraintsAreStable(Platform& platform) {
+CLAIM(testDependentLinearConstraintsAreStable, Platform& platform) {
     const double h = 0.01;
     Gaussian gaussian(7);
     auto uniform = [&](double low, double high) {
@@ -157,7 +147,7 @@ void testDependentLinearConstraintsAreStable(Platform& platform) {
 }
 
 /** A bond stretched by 10 % returns exponentially: with tau, and to be exact with the eigenvalue of equation 34. */
-void testViolationsDecayWithTheDampingTime(Platform& platform) {
+CLAIM(testViolationsDecayWithTheDampingTime, Platform& platform) {
     System system = makeParticles({16, 1});
     const double h = 0.001, distance = 0.1;
     system.addConstraint(0, 1, distance);
@@ -180,7 +170,7 @@ void testViolationsDecayWithTheDampingTime(Platform& platform) {
 }
 
 /** A pair that turns is longer than its constraint by (h^2/4 + h tau/2) v^2/r: of second order with tau = 2h. */
-void testViolationInMotion(Platform& platform) {
+CLAIM(testViolationInMotion, Platform& platform) {
     System system = makeParticles({10, 10});
     const double distance = 1, speed = 1; // of each around the centre
     for (int dampingSteps : {2, 10}) {
@@ -206,7 +196,7 @@ void testViolationInMotion(Platform& platform) {
  * Positions are of second order if the velocities are given for half a step earlier, as for VerletIntegrator, and of
  * first order if not. The solution is that of the equations in the rods' angles.
  */
-void testOrder(Platform& platform) {
+CLAIM(testOrder, Platform& platform) {
     const DoublePendulum pendulum;
     const double end = 1, l1 = 1, l2 = 0.8, m1 = 1, m2 = 2;
     // Angles from the x axis and their rates, by the method of Runge and Kutta: M(q) q'' = f(q, q').
@@ -251,7 +241,7 @@ void testOrder(Platform& platform) {
  * makes of it with a lag, g = (h^2/4 + h tau/2) c - h tau^2/2 c', and the constraint force does the work lambda g' on
  * it. The default damping loses a 64th of what the paper's does.
  */
-void testEnergyLossIsAsTheorySays(Platform& platform) {
+CLAIM(testEnergyLossIsAsTheorySays, Platform& platform) {
     System system = makeParticles({1, 0});
     addGravity(system);
     const double start = 2; // the first angle from the vertical
@@ -302,7 +292,7 @@ void testEnergyLossIsAsTheorySays(Platform& platform) {
 }
 
 /** The damping time is the one that was set last, in ps or in steps; in steps it follows their size. */
-void testDampingFollowsTheStep(Platform&) {
+CLAIM(testDampingFollowsTheStep, Platform&) {
     SpookIntegrator integrator(0.004);
     ASSERT_EQUAL(0.001, integrator.getDamping());
     integrator.setDampingSteps(2);
@@ -326,7 +316,7 @@ void testDampingFollowsTheStep(Platform&) {
 }
 
 /** Without a step size neither can be told by the other. */
-void testDampingInStepsNeedsAStepSize(Platform&) {
+CLAIM(testDampingInStepsNeedsAStepSize, Platform&) {
     SpookIntegrator integrator(0);
     assertThrows([&] { integrator.setUseDampingSteps(false); },
                  {"SpookIntegrator", "in ps", "step size is 0", "setStepSize()", "setDamping()"});
@@ -342,7 +332,7 @@ void testDampingInStepsNeedsAStepSize(Platform&) {
 }
 
 /** Rigid waters move as with SETTLE; the difference is of second order. */
-void testRigidWatersFollowSettle(Platform& platform) {
+CLAIM(testRigidWatersFollowSettle, Platform& platform) {
     const Model model = makeWaterCluster(2, true);
     auto difference = [&](double h) {
         SpookIntegrator integrator(h);
@@ -358,11 +348,4 @@ void testRigidWatersFollowSettle(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testStepIsTheMethod), CLAIM(testLinearConstraintsAreStable),
-                            CLAIM(testDependentLinearConstraintsAreStable),
-                            CLAIM(testViolationsDecayWithTheDampingTime), CLAIM(testViolationInMotion),
-                            CLAIM(testOrder), CLAIM(testEnergyLossIsAsTheorySays), CLAIM(testDampingFollowsTheStep),
-                            CLAIM(testDampingInStepsNeedsAStepSize), CLAIM(testRigidWatersFollowSettle)});
-}
+CHECK_CLAIMS_ON_PLATFORM

@@ -2,16 +2,7 @@
  * What integrators say of stiff motion that they do not recognize, and of steps that cannot be meant.
  */
 
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Systems.h"
-#include <type_traits>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::string;
-using std::vector;
+#include "IntegratorTest.h"
 
 namespace {
 
@@ -44,7 +35,7 @@ string stepAndTakeWarning(StiffIntegrator& integrator, const Model& model, Platf
     return warning;
 }
 
-void testNothingRecognizedIsSaidOnce(Platform& platform) {
+CLAIM(testNothingRecognizedIsSaidOnce, Platform& platform) {
     auto check = [&](StiffIntegrator&& integrator, const Model& model, const vector<string>& words) {
         assertHasWords(stepAndTakeWarning(integrator, model, platform), words);
         ASSERT_EQUAL(string(), stepAndTakeWarning(integrator, makeWaterCluster(2), platform));
@@ -62,7 +53,7 @@ void testNothingRecognizedIsSaidOnce(Platform& platform) {
 }
 
 /** Of the bonds that are not recognized beside others that are, the fastest is named, if it is too fast. */
-void testWhatIsLeftOutIsSaid(Platform& platform) {
+CLAIM(testWhatIsLeftOutIsSaid, Platform& platform) {
     Model model = makeCustomWaters();
     auto* ureyBradley = new HarmonicBondForce();
     for (int o = 0; o < 24; o += 3)
@@ -84,7 +75,7 @@ void testWhatIsLeftOutIsSaid(Platform& platform) {
 }
 
 /** What no pair slows down is named: a restraint, and an angle of 180 degrees; by its period. */
-void testMotionThatNoPairSlowsIsSaid(Platform& platform) {
+CLAIM(testMotionThatNoPairSlowsIsSaid, Platform& platform) {
     const double h = 0.008, pi = 3.14159265358979323846;
     Model restrained = makeWaterCluster(2);
     for (const char* energy : {"0.5*1e6*periodicdistance(x, y, z, x0, 0, 0)^2", "0.5e6*(x-x0)^2+z"}) {
@@ -99,16 +90,11 @@ void testMotionThatNoPairSlowsIsSaid(Platform& platform) {
         restrained.system.removeForce(restrained.system.getNumForces() - 1);
     }
     Model dioxide;
-    for (int i = 0; i < 3; i++) {
-        dioxide.system.addParticle(i == 1 ? 12 : 16);
-        dioxide.positions.push_back(Vec3(0.116 * i, 0, 0));
-    }
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.116, 9e5);
-    bonds->addBond(1, 2, 0.116, 9e5);
+    addParticles(dioxide.system, {16, 12, 16});
+    dioxide.positions = {Vec3(), Vec3(0.116, 0, 0), Vec3(0.232, 0, 0)};
+    addBonds(dioxide.system, {{0, 1, 0.116, 9e5}, {1, 2, 0.116, 9e5}});
     auto* angle = new HarmonicAngleForce();
     angle->addAngle(0, 1, 2, pi, 900);
-    dioxide.system.addForce(bonds);
     dioxide.system.addForce(angle);
     MassPenaltyIntegrator integrator(h), uniform(h);
     ASSERT(stepAndTakeWarning(integrator, dioxide, platform).empty()); // the atoms are heavier
@@ -119,7 +105,7 @@ void testMotionThatNoPairSlowsIsSaid(Platform& platform) {
 }
 
 /** Bonds inside of another Force are known to be there, beside others that are recognized; a distance is no bond. */
-void testBondsInOtherForcesAreSaid(Platform& platform) {
+CLAIM(testBondsInOtherForcesAreSaid, Platform& platform) {
     Model model = makeLoneWaters(2);
     for (int i : {0, 1}) {
         model.system.addParticle(12);
@@ -143,7 +129,7 @@ void testBondsInOtherForcesAreSaid(Platform& platform) {
 }
 
 /** What a method treats is not said to be left out: restraints and straight angles that are stiff terms. */
-void testStiffTermsAreNotSaidToBeLeftOut(Platform& platform) {
+CLAIM(testStiffTermsAreNotSaidToBeLeftOut, Platform& platform) {
     Model model = makeWaterCluster(1);
     auto* restraint = new CustomExternalForce("0.5e6*((x-x1)^2+(y-y1)^2+(z-z1)^2)");
     for (const char* name : {"x1", "y1", "z1"})
@@ -161,7 +147,7 @@ void testStiffTermsAreNotSaidToBeLeftOut(Platform& platform) {
 }
 
 /** A step that fails says what was treated, and what was not. */
-void testFailedStepsSayWhatWasTreated(Platform& platform) {
+CLAIM(testFailedStepsSayWhatWasTreated, Platform& platform) {
     const Model model = makeCustomWaters();
     ZhangSkeelIntegrator integrator(0.012);
     ModelContext context(model, integrator, platform);
@@ -171,7 +157,7 @@ void testFailedStepsSayWhatWasTreated(Platform& platform) {
 }
 
 /** Particles lighter than hydrogen, as those of Drude models, have their own words. */
-void testLightParticlesAreNamed(Platform& platform) {
+CLAIM(testLightParticlesAreNamed, Platform& platform) {
     Model model = makeWaterCluster(1);
     model.system.removeForce(2);
     model.system.addParticle(0.4);
@@ -184,7 +170,7 @@ void testLightParticlesAreNamed(Platform& platform) {
 }
 
 /** A step of 4 instead of 0.004. */
-void testPicosecondsAreNotFemtoseconds(Platform& platform) {
+CLAIM(testPicosecondsAreNotFemtoseconds, Platform& platform) {
     const Model model = makeWaterCluster(2);
     ZhangSkeelIntegrator zhangSkeel(4);
     MassPenaltyLangevinIntegrator massPenalty(300, 1, 4);
@@ -202,10 +188,4 @@ void testPicosecondsAreNotFemtoseconds(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testNothingRecognizedIsSaidOnce), CLAIM(testWhatIsLeftOutIsSaid),
-                            CLAIM(testMotionThatNoPairSlowsIsSaid), CLAIM(testBondsInOtherForcesAreSaid),
-                            CLAIM(testStiffTermsAreNotSaidToBeLeftOut), CLAIM(testFailedStepsSayWhatWasTreated),
-                            CLAIM(testLightParticlesAreNamed), CLAIM(testPicosecondsAreNotFemtoseconds)});
-}
+CHECK_CLAIMS_ON_PLATFORM

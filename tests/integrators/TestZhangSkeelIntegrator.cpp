@@ -3,26 +3,7 @@
  * (2014) claim of each, and what they deny. See TestMethods for what they have in common with others.
  */
 
-#include "DenseAlgebra.h"
-#include "Derivatives.h"
-#include "Methods.h"
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "Vectors.h"
-#include "openmm/serialization/XmlSerializer.h"
-#include <algorithm>
-#include <array>
-#include <memory>
-#include <sstream>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
+#include "IntegratorTest.h"
 
 namespace {
 
@@ -51,7 +32,7 @@ template <double (*energy)(const VectorXd&)> VectorXd gradient(const VectorXd& x
  * A step is Integrator 5 of Tao and Owhadi, which with b = 0 is velocity Verlet: compared with the equations, solved
  * densely with difference quotients.
  */
-void testStepIsIntegrator5(Platform& platform) {
+CLAIM(testStepIsIntegrator5, Platform& platform) {
     const double h = 0.003;
     const Model model = makeWaterInField();
     VectorXd mass(9);
@@ -88,7 +69,7 @@ void testStepIsIntegrator5(Platform& platform) {
 }
 
 /** The offset q - x is b h^2 a; new positions have none; energies asked for in between change nothing. */
-void testPropagatedPositions(Platform& platform) {
+CLAIM(testPropagatedPositions, Platform& platform) {
     const Model model = makeWaterCluster(2);
     ZhangSkeelIntegrator integrator(0.002), undisturbed(0.002);
     Context context(model.system, integrator, platform, deterministic(platform));
@@ -115,30 +96,8 @@ void testPropagatedPositions(Platform& platform) {
     ASSERT(largestDifference(integrator.getPropagatedPositions(), getPositions(context)) == 0);
 }
 
-/** What a change between steps does is what it does in a new Context that starts at the same (x, v). */
-void assertTakesEffect(ZhangSkeelIntegrator& integrator, Context& context, double tolerance,
-                       const std::function<void()>& change) {
-    integrator.step(5); // so that the accelerations at x are known
-    const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
-    auto stepAnew = [&] {
-        const std::unique_ptr<ZhangSkeelIntegrator> fresh(XmlSerializer::clone(integrator));
-        Platform& platform = context.getPlatform();
-        Context newContext(context.getSystem(), *fresh, platform, deterministic(platform));
-        newContext.setPositions(x);
-        newContext.setVelocities(v);
-        fresh->step(1);
-        return getPositions(newContext);
-    };
-    const vector<Vec3> without = stepAnew();
-    change();
-    ASSERT(largestDifference(x, integrator.getPropagatedPositions()) == 0);
-    integrator.step(1);
-    ASSERT(largestDifference(stepAnew(), getPositions(context)) <= tolerance);
-    ASSERT(largestDifference(getPositions(context), without) > 1e-9); // there is an effect
-}
-
 /** Settings, and parameters of stiff terms and of the Context, may change between steps. */
-void testChangesTakeEffect(Platform& platform) {
+CLAIM(testChangesTakeEffect, Platform& platform) {
     Model model = makeWaterCluster(2);
     model.system.getForce(1).setForceGroup(3); // the angles
     ZhangSkeelIntegrator integrator(0.002);
@@ -159,18 +118,22 @@ void testChangesTakeEffect(Platform& platform) {
             },
     };
     for (const auto& change : changes)
-        assertTakesEffect(integrator, context, copyRounding(platform), change);
+        assertTakesEffect(context, copyRounding(platform), [&] {
+            const vector<Vec3> x = integrator.getPropagatedPositions();
+            change();
+            ASSERT(x == integrator.getPropagatedPositions());
+        });
     for (const auto& [name, method, is] : zhangSkeelMethods) {
         Model pendulum = makeDoublePendulum(20);
         ZhangSkeelIntegrator ofPendulum(0.02);
         choose(ofPendulum, method);
         ModelContext contextOfPendulum(pendulum, ofPendulum, platform);
         auto& penalty = dynamic_cast<CustomBondForce&>(pendulum.system.getForce(0));
-        assertTakesEffect(ofPendulum, contextOfPendulum, 1e-12, [&] {
+        assertTakesEffect(contextOfPendulum, 1e-12, [&] {
             penalty.setGlobalParameterDefaultValue(0, 30);
             contextOfPendulum.setParameter("w", 30);
         });
-        assertTakesEffect(ofPendulum, contextOfPendulum, 1e-12, [&] {
+        assertTakesEffect(contextOfPendulum, 1e-12, [&] {
             penalty.setBondParameters(1, 1, 2, {1.3});
             penalty.updateParametersInContext(contextOfPendulum);
         });
@@ -178,7 +141,7 @@ void testChangesTakeEffect(Platform& platform) {
 }
 
 /** A step with an indefinite matrix says what and where, and leaves the state as it was; a smaller step goes on. */
-void testFailedStepKeepsTheState(Platform& platform) {
+CLAIM(testFailedStepKeepsTheState, Platform& platform) {
     Model model = makeLoneWaters(1);
     // An angle far from equilibrium has a negative curvature out of the plane and along the bonds.
     model.positions = {Vec3(), Vec3(0.0957, 0.002, 0), Vec3(-0.0957, 0.002, 0)};
@@ -186,19 +149,17 @@ void testFailedStepKeepsTheState(Platform& platform) {
     ModelContext context(model, integrator, platform);
     context.setVelocities(makeVelocities(model.system, 300, 13));
     integrator.step(1);
-    const vector<Vec3> x = integrator.getPropagatedPositions(), q = getPositions(context), v = getVelocities(context);
     integrator.setStepSize(0.1);
-    assertThrows([&] { integrator.step(1); },
-                 {"ZhangSkeelIntegrator", "0, 1, 2", "0.1 ps", "positive definite", "smaller step size", "softer"});
-    ASSERT(x == integrator.getPropagatedPositions() && q == getPositions(context) && v == getVelocities(context));
-    ASSERT_EQUAL(1, context.getStepCount());
+    assertRefusedWithoutChange(
+            context, 1,
+            {"ZhangSkeelIntegrator", "0, 1, 2", "0.1 ps", "positive definite", "smaller step size", "softer"});
     integrator.setStepSize(0.0001);
     integrator.step(1);
     ASSERT_EQUAL(2, context.getStepCount());
 }
 
 /** A particle that is made massless in mid-run stays where the Context shows it, to the bit if that keeps bits. */
-void testParticlesMadeMasslessStay(Platform& platform) {
+CLAIM(testParticlesMadeMasslessStay, Platform& platform) {
     Model model = makeWaterCluster(2);
     ZhangSkeelIntegrator integrator(0.002);
     ModelContext context(model, integrator, platform);
@@ -224,7 +185,7 @@ void testParticlesMadeMasslessStay(Platform& platform) {
 }
 
 /** After a barostat move the offset is kept, particle by particle. */
-void testBarostatKeepsTheOffset(Platform& platform) {
+CLAIM(testBarostatKeepsTheOffset, Platform& platform) {
     Model model = makeWaterCluster(3);
     auto cube = [](double edge) { return std::array{Vec3(edge, 0, 0), Vec3(0, edge, 0), Vec3(0, 0, edge)}; };
     const auto [a, b, c] = cube(0.95);
@@ -280,14 +241,9 @@ double findTolerance(Platform& platform) {
 
 /** The largest excursion of an oscillator with h^2 k / m = Omega^2, which begins at x = 1; it ends at 1e3. */
 double excursion(Platform& platform, Method method, double beta, double Omega, int numSteps) {
-    System system;
-    system.addParticle(2);
-    auto* spring = new CustomExternalForce("0.5*k*x^2");
-    spring->addPerParticleParameter("k");
+    System system = makeParticles({2});
     const double h = 0.01;
-    spring->addParticle(0, {2 * Omega * Omega / (h * h)});
-    spring->setForceGroup(stiffGroup);
-    system.addForce(spring);
+    addExternal(system, "0.5*m*omega^2*x^2", {{"omega", Omega / h}}).setForceGroup(stiffGroup);
     ZhangSkeelIntegrator integrator(h);
     choose(integrator, method);
     integrator.setBeta(beta);
@@ -306,7 +262,7 @@ double excursion(Platform& platform, Method method, double beta, double Omega, i
  * Linear modes are stable at any step size if b >= 1/4, and below for Omega^2 < 1/(1/4 - b). At b = 1/4 and a large
  * Omega a mode begun at rest turns by nearly half a circle in each step, and errs little beyond its start.
  */
-void testLinearStability(Platform& platform) {
+CLAIM(testLinearStability, Platform& platform) {
     for (const auto& [name, method, is] : zhangSkeelMethods) {
         for (double beta : {0.25, 0.4})
             for (double Omega : {0.1, 1.0, 10.0, 100.0, 1e3, 1e4})
@@ -324,7 +280,7 @@ void testLinearStability(Platform& platform) {
  * is parallel to M a but for another factor h^2, and it is of order 4; that of one Newton iteration is of order 2, that
  * of the method.
  */
-void testAngularMomentum(Platform& platform) {
+CLAIM(testAngularMomentum, Platform& platform) {
     for (bool slowForces : {false, true}) {
         if (slowForces && !hasPreciseForces(platform))
             continue; // nonbonded forces in single precision do not keep it either
@@ -371,7 +327,7 @@ void testAngularMomentum(Platform& platform) {
 }
 
 /** Over long runs the energy of ZhangSkeel stays, that of the one Newton iteration does not. */
-void testLongRunOfTheDoublePendulum(Platform& platform) {
+CLAIM(testLongRunOfTheDoublePendulum, Platform& platform) {
     const Model model = makeDoublePendulum();
     const int numSamples = 1000, numSteps = 100;
     for (Method method : {ZhangSkeelIntegrator::ThirdDerivatives, ZhangSkeelIntegrator::NewmarkOneIteration}) {
@@ -394,7 +350,7 @@ void testLongRunOfTheDoublePendulum(Platform& platform) {
 }
 
 /** Newton's iterations are counted; the other methods have none. */
-void testNewtonIterationsAreCounted(Platform& platform) {
+CLAIM(testNewtonIterationsAreCounted, Platform& platform) {
     const Model model = makeDoublePendulum();
     ZhangSkeelIntegrator integrator(0.05);
     choose(integrator, ZhangSkeelIntegrator::StiffHessian);
@@ -417,7 +373,7 @@ void testNewtonIterationsAreCounted(Platform& platform) {
  * By default Newton's iteration ends where the platform's forces allow no more. The energy of waters then stays as it
  * does with forces in double precision.
  */
-void testNewmarkWithForcesOfAnyPrecision(Platform& platform) {
+CLAIM(testNewmarkWithForcesOfAnyPrecision, Platform& platform) {
     const Model model = makeWaterCluster(3);
     ZhangSkeelIntegrator integrator(0.001);
     ASSERT_EQUAL(0, integrator.getNewtonTolerance());
@@ -449,7 +405,7 @@ void testNewmarkWithForcesOfAnyPrecision(Platform& platform) {
 }
 
 /** Where a force jumps at its cutoff there may be no solution; the error names the remedy, and no infinities. */
-void testJumpAtTheCutoffIsNamed(Platform& platform) {
+CLAIM(testJumpAtTheCutoffIsNamed, Platform& platform) {
     const double h = 0.01, force = 1e3;
     for (bool switched : {false, true}) {
         System system;
@@ -483,7 +439,7 @@ void testJumpAtTheCutoffIsNamed(Platform& platform) {
 }
 
 /** A resumed run goes on bit for bit. */
-void testCheckpoint(Platform& platform) {
+CLAIM(testCheckpoint, Platform& platform) {
     const Model model = makeDoublePendulum();
     for (const auto& [name, method, is] : zhangSkeelMethods) {
         ZhangSkeelIntegrator integrator(0.02);
@@ -501,7 +457,7 @@ void testCheckpoint(Platform& platform) {
     }
 }
 
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     ZhangSkeelIntegrator integrator(0.001);
     assertThrows([&] { integrator.setBeta(-0.1); }, {"beta", "-0.1"});
     assertThrows([&] { integrator.setMethod(Method(7)); }, {"ZhangSkeelIntegrator", "no method 7", "Newmark"});
@@ -526,14 +482,13 @@ void testErrors(Platform& platform) {
     newmark.setMethod(ZhangSkeelIntegrator::Newmark);
     ModelContext context(pendulum, newmark, platform);
     context.setVelocities({Vec3(), Vec3(0.1, 0.5, 0), Vec3()});
-    assertThrows([&] { newmark.step(1); }, {"ZhangSkeelIntegrator", "Newton", "setStiffForceGroups()"});
-    ASSERT_EQUAL(0, largestDifference(pendulum.positions, getPositions(context)));
+    assertRefusedWithoutChange(context, 1, {"ZhangSkeelIntegrator", "Newton", "setStiffForceGroups()"});
     newmark.setStiffForceGroups(1 << stiffGroup);
     newmark.step(1);
 }
 
 /** Whichever particle has an acceleration that is no number, it is named, with a remedy. (Devices round forces.) */
-void testAccelerationsThatAreNoNumbers(Platform& platform) {
+CLAIM(testAccelerationsThatAreNoNumbers, Platform& platform) {
     if (isDevice(platform))
         return;
     for (int particle : {1, 3, 4}) {
@@ -554,33 +509,6 @@ void testAccelerationsThatAreNoNumbers(Platform& platform) {
     }
 }
 
-/** A method that is impossible for a System stays so, step after step, until another one is set. */
-void testRefusedMethodStaysRefused(Platform& platform) {
-    const Model model = makeSoluteInRigidWater();
-    ZhangSkeelIntegrator integrator(0.0005);
-    ModelContext context(model, integrator, platform);
-    integrator.step(1);
-    const vector<Vec3> before = getPositions(context);
-    for (int i = 0; i < 2; i++) {
-        assertThrows([&] { integrator.setMethod(ZhangSkeelIntegrator::FullHessian); },
-                     {"ZhangSkeelIntegrator", "constraint 0", "has stiff terms too"});
-        ASSERT_EQUAL(ZhangSkeelIntegrator::StiffHessian, integrator.getMethod());
-    }
-    context.reinitialize(true);
-    ASSERT(largestDifference(before, getPositions(context)) == 0);
-    integrator.step(1);
-    ASSERT_EQUAL(2, context.getStepCount());
-}
-
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(
-            argc, argv,
-            {CLAIM(testStepIsIntegrator5), CLAIM(testPropagatedPositions), CLAIM(testParticlesMadeMasslessStay),
-             CLAIM(testBarostatKeepsTheOffset), CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState),
-             CLAIM(testLinearStability), CLAIM(testAngularMomentum), CLAIM(testLongRunOfTheDoublePendulum),
-             CLAIM(testNewtonIterationsAreCounted), CLAIM(testNewmarkWithForcesOfAnyPrecision),
-             CLAIM(testJumpAtTheCutoffIsNamed), CLAIM(testCheckpoint), CLAIM(testErrors),
-             CLAIM(testAccelerationsThatAreNoNumbers), CLAIM(testRefusedMethodStaysRefused)});
-}
+CHECK_CLAIMS_ON_PLATFORM

@@ -3,22 +3,8 @@
  * and calculus say of small molecules.
  */
 
-#include "Claims.h"
-#include "openmm/CMAPTorsionForce.h"
-#include "openmm/HarmonicAngleForce.h"
-#include "openmm/HarmonicBondForce.h"
-#include "openmm/PeriodicTorsionForce.h"
+#include "SystemTest.h"
 #include "setup/BondedSpectrum.h"
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::string;
-using std::vector;
 
 namespace {
 
@@ -96,7 +82,7 @@ std::map<int, double> inertiasOf(const PairTerms& terms) {
 }
 
 /** In a plane n particles have 2 n - 3 distances that are independent, in space 3 n - 6: a ring has as many, or 2 n. */
-void testSurplusDistancesOfFlatRingsAreLeftOut() {
+CLAIM(testSurplusDistancesOfFlatRingsAreLeftOut) {
     for (int size : {5, 6}) {
         Builder flat, bent;
         flat.addRing(size, 30);
@@ -107,7 +93,7 @@ void testSurplusDistancesOfFlatRingsAreLeftOut() {
 }
 
 /** Bonds come before the distances of angles, stiffer ones of these first, and what a user has given stays. */
-void testStifferDistancesStayAndGivenOnes() {
+CLAIM(testStifferDistancesStayAndGivenOnes) {
     Builder center; // flat, with three neighbours: of three angles one is surplus
     for (double mass : {12.0, 16.0, 14.0, 12.0})
         center.add(mass);
@@ -135,7 +121,7 @@ void testStifferDistancesStayAndGivenOnes() {
 /**
  * The bending of a straight molecule, whose omega^2 is k (1/m1 + 1/m3 + 4/m2) / l^2, takes as many steps as it is to.
  */
-void testWhatIsTooFastIsMadeHeavierByAsMuch() {
+CLAIM(testWhatIsTooFastIsMadeHeavierByAsMuch) {
     Builder dioxide;
     for (double mass : {16.0, 12.0, 16.0})
         dioxide.add(mass);
@@ -166,7 +152,7 @@ void testWhatIsTooFastIsMadeHeavierByAsMuch() {
  * positive, with Boltzmann's weights: here k = -V'', of V = height sin(phi). Light atoms at the ends of an axis that is
  * heavy have omega^2 = 2 k / (m (l sin(theta))^2).
  */
-void testEnergyMapsCount() {
+CLAIM(testEnergyMapsCount) {
     const int size = 24;
     const double height = 15, kT = 2.5, theta = 1.9, shortest = 0.0192, light = 0.1;
     Builder chain;
@@ -199,7 +185,7 @@ void testEnergyMapsCount() {
 }
 
 /** Equal molecules have equal inertias, wherever in the System they are; and what is not equal has its own. */
-void testEqualMoleculesAreAlike() {
+CLAIM(testEqualMoleculesAreAlike) {
     Builder many;
     for (double ofTorsions : {30.0, 60.0, 30.0})
         many.addRing(6, ofTorsions);
@@ -211,7 +197,7 @@ void testEqualMoleculesAreAlike() {
 }
 
 /** A long chain is looked at in pieces: atoms in the middle get as much as those of one piece. */
-void testLargeMoleculesAreDivided() {
+CLAIM(testLargeMoleculesAreDivided) {
     auto addedTo = [](int size) {
         Builder chain;
         chain.addChain(size, 60);
@@ -227,7 +213,7 @@ void testLargeMoleculesAreDivided() {
  * Where a chain is cut, its atoms are heavier in place of the pairs between blocks: the atoms of a bond that is cut, which
  * alone would be too fast, and by less than they would have to be alone, as their blocks are heavy.
  */
-void testAtomsAreHeavierWhereMoleculesAreCut() {
+CLAIM(testAtomsAreHeavierWhereMoleculesAreCut) {
     Builder chain;
     const int size = 24, most = 9;
     chain.addChain(size, 0);
@@ -257,7 +243,7 @@ void testAtomsAreHeavierWhereMoleculesAreCut() {
 /**
  * Hydrogens of saturated carbon need less than others, and those that the System has made heavier less by their gain.
  */
-void testHydrogensNeedWhatTheyAreBoundTo() {
+CLAIM(testHydrogensNeedWhatTheyAreBoundTo) {
     const double inertia = 4;
     for (double gain : {0.0, 1.5}) {
         // Methane, chloroform, ammonium, and a carbon with three neighbours.
@@ -280,11 +266,9 @@ void testHydrogensNeedWhatTheyAreBoundTo() {
 }
 
 /** Of constraints the one across an angle is no bond; those of a ring of three are. */
-void testConstraintsAcrossAnglesAreNoBonds() {
+CLAIM(testConstraintsAcrossAnglesAreNoBonds) {
     for (double across : {0.1514, 0.1}) {
-        System water;
-        for (double mass : {16.0, 1.0, 1.0})
-            water.addParticle(mass);
+        System water = makeParticles({16, 1, 1});
         water.addConstraint(0, 1, 0.0957);
         water.addConstraint(0, 2, 0.0957);
         water.addConstraint(1, 2, across);
@@ -296,10 +280,4 @@ void testConstraintsAcrossAnglesAreNoBonds() {
 
 } // namespace
 
-int main() {
-    return checkClaims({CLAIM(testSurplusDistancesOfFlatRingsAreLeftOut), CLAIM(testStifferDistancesStayAndGivenOnes),
-                        CLAIM(testWhatIsTooFastIsMadeHeavierByAsMuch), CLAIM(testEnergyMapsCount),
-                        CLAIM(testEqualMoleculesAreAlike), CLAIM(testLargeMoleculesAreDivided),
-                        CLAIM(testAtomsAreHeavierWhereMoleculesAreCut), CLAIM(testHydrogensNeedWhatTheyAreBoundTo),
-                        CLAIM(testConstraintsAcrossAnglesAreNoBonds)});
-}
+CHECK_CLAIMS

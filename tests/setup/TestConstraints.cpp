@@ -3,21 +3,14 @@
  * lanes, and for large ones.
  */
 
-#include "Claims.h"
+#include "SystemTest.h"
 #include "DenseSpook.h"
 #include "RandomGeometry.h"
 #include "setup/Blocks.h"
 #include "setup/Constraints.h"
 #include "stiffcore/methods/Spook.h"
-#include <string>
 
-using namespace OpenMM;
 using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using OpenMMStiff::SpookIntegrator;
-using std::vector;
 
 namespace {
 
@@ -139,7 +132,7 @@ template <class Check> void forAll(Check&& check) {
 }
 
 /** The kinds of blocks that are meant to be tested are there. */
-void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
+CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes) {
     const Chains small(numChains, 6), large(numChains, 40);
     int numLarge = 0, numInLanes = 0;
     large.forEachBatch<Lanes>([&](const auto& batch, auto&) { numLarge += (batch.sparse && batch.numLanes == 1); });
@@ -149,7 +142,7 @@ void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
 }
 
 /** Velocities and multipliers after the kick are those of the paper's equation, and so are the violations. */
-void testKickIsThePapersEquation() {
+CLAIM(testKickIsThePapersEquation) {
     forAll([](const Chains& chains, const auto& batch, auto& work) {
         const auto values = work.values;
         computeViolations(batch, work);
@@ -181,7 +174,7 @@ void testKickIsThePapersEquation() {
 }
 
 /** A matrix that cannot be factored is noticed in its lane. */
-void testFailureIsNoticedInItsLane() {
+CLAIM(testFailureIsNoticedInItsLane) {
     const Chains chains(4, 3);
     chains.forEachBatch<Lanes>([&](const auto& batch, auto& work) {
         using Real = std::decay_t<decltype(work.values[0])>;
@@ -192,7 +185,4 @@ void testFailureIsNoticedInItsLane() {
 
 } // namespace
 
-int main() {
-    return checkClaims({CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes), CLAIM(testKickIsThePapersEquation),
-                        CLAIM(testFailureIsNoticedInItsLane)});
-}
+CHECK_CLAIMS

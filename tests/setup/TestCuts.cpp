@@ -2,15 +2,8 @@
  * Where large molecules are cut into blocks.
  */
 
-#include "Claims.h"
+#include "SystemTest.h"
 #include "setup/Cuts.h"
-#include <algorithm>
-#include <map>
-#include <set>
-
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 
@@ -46,7 +39,7 @@ int countBlocks(const vector<int>& blockOf) {
 }
 
 /** Blocks have the pairs that they should have at most, and the softest bonds are those that are cut. */
-void testTheSoftestBondsAreCut() {
+CLAIM(testTheSoftestBondsAreCut) {
     const int numGroups = 12, size = 6;
     const vector<Tie> ties = makeChain(numGroups, size, true);
     for (int most : {5, 11, 12, 23, 1000}) {
@@ -63,7 +56,7 @@ void testTheSoftestBondsAreCut() {
 }
 
 /** What must not be cut stays together, however large it is; a pair that is no bond does not hold blocks together. */
-void testWhatMustNotBeCutIsNot() {
+CLAIM(testWhatMustNotBeCutIsNot) {
     const int size = 10;
     vector<Tie> ties = makeChain(2, size, false);
     ASSERT_EQUAL(2, countBlocks(cut(2 * size, ties, 3)));
@@ -76,7 +69,7 @@ void testWhatMustNotBeCutIsNot() {
 }
 
 /** A methyl group is no block of its own, unless its neighbour has too many pairs. */
-void testFewParticlesAreNoBlock() {
+CLAIM(testFewParticlesAreNoBlock) {
     const int size = 10;
     for (int few : {1, 4, 5}) {
         vector<Tie> ties = makeChain(2, size, false);
@@ -90,7 +83,4 @@ void testFewParticlesAreNoBlock() {
 
 } // namespace
 
-int main() {
-    return checkClaims(
-            {CLAIM(testTheSoftestBondsAreCut), CLAIM(testWhatMustNotBeCutIsNot), CLAIM(testFewParticlesAreNoBlock)});
-}
+CHECK_CLAIMS

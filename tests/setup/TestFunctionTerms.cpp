@@ -4,38 +4,14 @@
  * the Hessian.
  */
 
-#include "Claims.h"
-#include "Derivatives.h"
+#include "SystemTest.h"
 #include "RandomGeometry.h"
-#include "Systems.h"
 #include "Vectors.h"
-#include "openmm/Context.h"
-#include "openmm/CustomAngleForce.h"
-#include "openmm/CustomBondForce.h"
-#include "openmm/CustomCompoundBondForce.h"
-#include "openmm/CustomExternalForce.h"
-#include "openmm/CustomTorsionForce.h"
-#include "openmm/HarmonicAngleForce.h"
-#include "openmm/HarmonicBondForce.h"
-#include "openmm/NonbondedForce.h"
-#include "openmm/PeriodicTorsionForce.h"
-#include "openmm/Platform.h"
-#include "openmm/RBTorsionForce.h"
-#include "openmm/VerletIntegrator.h"
-#include "openmm/VirtualSite.h"
 #include "setup/Blocks.h"
 #include "setup/CollectTerms.h"
 #include "stiffcore/methods/ImplicitSolve.h"
-#include <algorithm>
 
-using namespace OpenMM;
-using namespace OpenMMStiff;
 using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::string;
-using std::vector;
 
 const int allGroups = -1;
 
@@ -202,7 +178,7 @@ template <class Real> void check(Force* force, int numParticles, const std::map<
     check(fixture);
 }
 
-template <class Real> void testHarmonicTerms() {
+CLAIM_WITH_LANES(testHarmonicTerms) {
     auto* bonds = new HarmonicBondForce();
     bonds->addBond(0, 1, 0.1, 3e3);
     bonds->addBond(2, 1, 0.2, 2e3);
@@ -213,7 +189,7 @@ template <class Real> void testHarmonicTerms() {
     check<Real>(angles, 4);
 }
 
-template <class Real> void testPeriodicTorsion() {
+CLAIM_WITH_LANES(testPeriodicTorsion) {
     auto* force = new PeriodicTorsionForce();
     force->addTorsion(0, 1, 2, 3, 3, 0.4, 5);
     force->addTorsion(1, 0, 3, 4, 2, -1.4, 7);
@@ -221,13 +197,13 @@ template <class Real> void testPeriodicTorsion() {
     check<Real>(force, 5);
 }
 
-template <class Real> void testRBTorsion() {
+CLAIM_WITH_LANES(testRBTorsion) {
     auto* force = new RBTorsionForce();
     force->addTorsion(3, 1, 2, 0, 1, 2, 3, 4, 5, 6);
     check<Real>(force, 4);
 }
 
-template <class Real> void testCustomBondWithGlobalAndPeriodicBox() {
+CLAIM_WITH_LANES(testCustomBondWithGlobalAndPeriodicBox) {
     auto* force = new CustomBondForce("D*(1-exp(-a*(r-r0)))^2 + scale*c/r; c=2*D");
     force->addGlobalParameter("scale", 1);
     force->addPerBondParameter("D");
@@ -239,7 +215,7 @@ template <class Real> void testCustomBondWithGlobalAndPeriodicBox() {
     check<Real>(force, 3, {{"scale", 0.3}});
 }
 
-template <class Real> void testCustomAngle() {
+CLAIM_WITH_LANES(testCustomAngle) {
     auto* force = new CustomAngleForce("k*(cos(theta)-c)^4 + k*theta^3");
     force->addPerAngleParameter("k");
     force->addPerAngleParameter("c");
@@ -248,7 +224,7 @@ template <class Real> void testCustomAngle() {
     check<Real>(force, 4);
 }
 
-template <class Real> void testCustomTorsion() {
+CLAIM_WITH_LANES(testCustomTorsion) {
     auto* force = new CustomTorsionForce("k*sin(theta-t0)^3 + select(step(theta), theta^2, 1-cos(theta))");
     force->addPerTorsionParameter("k");
     force->addPerTorsionParameter("t0");
@@ -257,7 +233,7 @@ template <class Real> void testCustomTorsion() {
     check<Real>(force, 5);
 }
 
-template <class Real> void testCustomExternal() {
+CLAIM_WITH_LANES(testCustomExternal) {
     auto* force = new CustomExternalForce("k*(x^2*y-3*z*x+exp(y*z)) + w*z^4");
     force->addGlobalParameter("w", 2);
     force->addPerParticleParameter("k");
@@ -265,7 +241,7 @@ template <class Real> void testCustomExternal() {
     check<Real>(force, 1, {{"w", 5}});
 }
 
-template <class Real> void testCustomCompoundBond() {
+CLAIM_WITH_LANES(testCustomCompoundBond) {
     auto* force = new CustomCompoundBondForce(4, "k*distance(p1,p2)*(angle(p1,p2,p3)-1)^2*cos(dihedral(p1,p2,p3,p4))"
                                                  " + x1*y2^2*z4 + g*pointdistance(x1,y1,z1,x4,y4,z4)^3"
                                                  " + g*pointdistance(0,0.1,0.2,x3,y3,z3)");
@@ -276,7 +252,7 @@ template <class Real> void testCustomCompoundBond() {
     check<Real>(force, 5, {{"g", 4}});
 }
 
-template <class Real> void testNonbonded() {
+CLAIM_WITH_LANES(testNonbonded) {
     auto* force = new NonbondedForce();
     for (int i = 0; i < 5; i++)
         force->addParticle(0.3 * (i % 2) - 0.1 * i, 0.1 + 0.01 * i, i == 2 ? 0 : 0.3 + 0.1 * i);
@@ -286,7 +262,7 @@ template <class Real> void testNonbonded() {
 }
 
 /** The derivatives of the function of a dihedral angle are finite at 0 and 180 degrees. */
-template <class Real> void testFlatTorsions() {
+CLAIM_WITH_LANES(testFlatTorsions) {
     auto* force = new PeriodicTorsionForce();
     force->addTorsion(0, 1, 2, 3, 2, 0.3, 5);
     Fixture<Real> fixture(force, 4);
@@ -296,7 +272,7 @@ template <class Real> void testFlatTorsions() {
     }
 }
 
-void testPartsWithoutHessianAreNamed() {
+CLAIM(testPartsWithoutHessianAreNamed) {
     auto refuse = [](Force* force, const vector<string>& words) {
         System system;
         for (int i = 0; i < 4; i++)
@@ -317,10 +293,8 @@ void testPartsWithoutHessianAreNamed() {
 }
 
 /** What no mobile particle feels, and coordinates of one particle with itself, have no terms. */
-void testIdleTermsAreLeftOut() {
-    System system;
-    for (double mass : {0, 0, 1})
-        system.addParticle(mass);
+CLAIM(testIdleTermsAreLeftOut) {
+    System system = makeParticles({0, 0, 1});
     auto* bonds = new CustomBondForce("r^4");
     bonds->addBond(0, 1);
     bonds->addBond(2, 2);
@@ -333,7 +307,7 @@ void testIdleTermsAreLeftOut() {
 }
 
 /** Between constrained particles a function of their distance has nothing to do; one of where they are has. */
-void testOnlyInternalTermsOfConstrainedParticlesAreIdle() {
+CLAIM(testOnlyInternalTermsOfConstrainedParticlesAreIdle) {
     System system;
     system.addParticle(1);
     system.addParticle(1);
@@ -351,11 +325,5 @@ void testOnlyInternalTermsOfConstrainedParticlesAreIdle() {
 
 int main() {
     Platform::loadPluginsFromDirectory(OPENMM_PLUGIN_DIR);
-    return checkClaims({CLAIM_WITH_LANES(testHarmonicTerms), CLAIM_WITH_LANES(testPeriodicTorsion),
-                        CLAIM_WITH_LANES(testRBTorsion), CLAIM_WITH_LANES(testCustomBondWithGlobalAndPeriodicBox),
-                        CLAIM_WITH_LANES(testCustomAngle), CLAIM_WITH_LANES(testCustomTorsion),
-                        CLAIM_WITH_LANES(testCustomExternal), CLAIM_WITH_LANES(testCustomCompoundBond),
-                        CLAIM_WITH_LANES(testNonbonded), CLAIM_WITH_LANES(testFlatTorsions),
-                        CLAIM(testPartsWithoutHessianAreNamed), CLAIM(testIdleTermsAreLeftOut),
-                        CLAIM(testOnlyInternalTermsOfConstrainedParticlesAreIdle)});
+    return checkClaims();
 }

@@ -3,29 +3,12 @@
  * compared with what calculus gives, and those of angles with differences of OpenMM's energies.
  */
 
-#include "Claims.h"
-#include "openmm/Context.h"
-#include "openmm/CustomAngleForce.h"
-#include "openmm/CustomBondForce.h"
-#include "openmm/CustomCompoundBondForce.h"
-#include "openmm/HarmonicAngleForce.h"
-#include "openmm/HarmonicBondForce.h"
-#include "openmm/Platform.h"
-#include "openmm/TabulatedFunction.h"
-#include "openmm/VerletIntegrator.h"
-#include "openmm/VirtualSite.h"
+#include "SystemTest.h"
 #include "setup/BondedSpectrum.h"
 #include "setup/PenalizedPairs.h"
 #include "stiffcore/model/InternalCoordinate.h"
-#include <cmath>
-#include <map>
 
-using namespace OpenMM;
-using namespace OpenMMStiff;
 using stiffcore::ordered;
-using namespace stifftest;
-using std::string;
-using std::vector;
 
 namespace {
 
@@ -48,9 +31,7 @@ CustomCompoundBondForce* makeForce(const string& energy) {
 }
 
 System makeSystem(Force* force) {
-    System system;
-    for (double mass : {12.0, 16.0, 1.0, 14.0})
-        system.addParticle(mass);
+    System system = makeParticles({12, 16, 1, 14});
     system.addForce(force);
     return system;
 }
@@ -76,34 +57,13 @@ vector<int> findPartners(const System& system) {
     return partners;
 }
 
-System makeParticles(const vector<double>& masses) {
-    System system;
-    for (double mass : masses)
-        system.addParticle(mass);
-    return system;
-}
-
-template <class Terms> void addBonds(System& system, const Terms& terms) {
-    auto* bonds = new HarmonicBondForce();
-    for (const auto& [i, j, length, k] : terms)
-        bonds->addBond(i, j, length, k);
-    system.addForce(bonds);
-}
-
-struct Bond {
-    int i, j;
-    double length, k;
-};
-
 /** The bonds of makeForce()'s molecule, as legs of its angle. */
 void addLegs(System& system) {
-    addBonds(system, vector<Bond>{{term[0], term[1], 0.101, 3e5},
-                                  {term[2], term[1], 0.134, 4e5},
-                                  {term[3], term[1], 0.123, 5e5}});
+    addBonds(system, {{term[0], term[1], 0.101, 3e5}, {term[2], term[1], 0.134, 4e5}, {term[3], term[1], 0.123, 5e5}});
 }
 
 /** V'' / (dr/dtheta)^2 by differences of OpenMM's energies and of distances, where the vertex is in the plane. */
-void testInPlaneAngle() {
+CLAIM(testInPlaneAngle) {
     for (const string& vertex : {string("x, y, z"), string("x2, y2, z2")}) {
         System system =
                 makeSystem(makeForce(cubic + "pointangle(x1, y1, z1, " + vertex + ", x3, y3, z3);" + projection));
@@ -136,7 +96,7 @@ void testInPlaneAngle() {
 /**
  * Of a Morse bond, AMOEBA's bond and a quartic one it is that of the minimum; two minima have that of the lower one.
  */
-void testCustomBondsAreAsStiffAsAtTheirMinimum() {
+CLAIM(testCustomBondsAreAsStiffAsAtTheirMinimum) {
     struct Case {
         string energy;
         double stiffness;
@@ -157,11 +117,11 @@ void testCustomBondsAreAsStiffAsAtTheirMinimum() {
 /**
  * What acts between two particles and has no stiff minimum is no row, and what has one is none beside stiffer bonds.
  */
-void testCustomPairsThatAreNoBonds() {
+CLAIM(testCustomPairsThatAreNoBonds) {
     for (const char* energy :
          {"2*((0.33/r)^12-2*(0.33/r)^6)", "10*max(0, r-0.25)^2", "40/r", "-40/r", "1e-6/r^12-20/r", "100*r"}) {
         System system = makeParticles({12, 16, 12, 1});
-        addBonds(system, vector<Bond>{{0, 1, 0.14, 2.5e5}, {1, 2, 0.14, 3e5}, {2, 3, 0.11, 2.8e5}});
+        addBonds(system, {{0, 1, 0.14, 2.5e5}, {1, 2, 0.14, 3e5}, {2, 3, 0.11, 2.8e5}});
         auto* force = new CustomBondForce(energy);
         force->addBond(0, 3);
         system.addForce(force);
@@ -171,11 +131,11 @@ void testCustomPairsThatAreNoBonds() {
 }
 
 /** A Urey-Bradley term is a part of the 1-3 distance, and no bond of its hydrogen: flexible or constrained. */
-void testUreyBradley() {
+CLAIM(testUreyBradley) {
     for (bool constrained : {false, true}) {
         const double k = 5000, length = 0.216;
         System system = makeParticles({12, 12, 1}), without = makeParticles({12, 12, 1});
-        vector<Bond> bonds = {{0, 1, 0.15, 2e5}};
+        vector<HarmonicBond> bonds = {{0, 1, 0.15, 2e5}};
         if (!constrained)
             bonds.push_back({1, 2, 0.111, 2.7e5});
         for (System* each : {&without, &system}) {
@@ -193,26 +153,26 @@ void testUreyBradley() {
 }
 
 /** Its constraint comes first, whatever else is shorter, stiffer, or listed before. */
-void testAHydrogenIsBoundByItsConstraint() {
+CLAIM(testAHydrogenIsBoundByItsConstraint) {
     System system = makeParticles({16, 12, 1, 16});
-    addBonds(system, vector<Bond>{{0, 2, 0.09, 8e5}, {1, 3, 0.14, 3e5}});
+    addBonds(system, {{0, 2, 0.09, 8e5}, {1, 3, 0.14, 3e5}});
     system.addConstraint(0, 2, 0.21); // an angle that is constrained
     system.addConstraint(1, 2, 0.11);
     ASSERT_EQUAL(1, findPartners(system)[2]);
 }
 
 /** Heavy atoms that are fixed are as heavy as can be; virtual sites are none. */
-void testHydrogensOfFixedAtomsTurnToo() {
+CLAIM(testHydrogensOfFixedAtomsTurnToo) {
     System system = makeParticles({0, 1, 1, 0});
     system.setVirtualSite(3, new TwoParticleAverageSite(1, 2, 0.5, 0.5));
-    addBonds(system, vector<Bond>{{0, 1, 0.1, 4e5}, {2, 0, 0.1, 4e5}, {2, 3, 0.05, 9e5}});
+    addBonds(system, {{0, 1, 0.1, 4e5}, {2, 0, 0.1, 4e5}, {2, 3, 0.05, 9e5}});
     const vector<int> partners = findPartners(system);
     ASSERT_EQUAL(0, partners[1]);
     ASSERT_EQUAL(0, partners[2]);
 }
 
 /** Straight angles are kept apart, those of custom forces, too; angles whose legs are no bonds are left out. */
-void testStraightAnglesAreLoose() {
+CLAIM(testStraightAnglesAreLoose) {
     auto* harmonic = new HarmonicAngleForce();
     harmonic->addAngle(0, 1, 2, M_PI, 800);
     harmonic->addAngle(1, 2, 3, 2, 500);
@@ -221,7 +181,7 @@ void testStraightAnglesAreLoose() {
     custom->addAngle(1, 2, 3);
     for (Force* angles : {(Force*) harmonic, (Force*) custom}) {
         System system = makeParticles({16, 12, 16, 12});
-        addBonds(system, vector<Bond>{{0, 1, 0.12, 9e5}, {1, 2, 0.12, 9e5}});
+        addBonds(system, {{0, 1, 0.12, 9e5}, {1, 2, 0.12, 9e5}});
         system.addForce(angles);
         const BondedStiffness bonded = find(system);
         ASSERT_EQUAL(2, (int) bonded.pairs.size());
@@ -234,7 +194,7 @@ void testStraightAnglesAreLoose() {
 /**
  * In a field of custom bonds, a soft harmonic term between two of their particles is no bond, and brings in no other.
  */
-void testSoftHarmonicTermsAreNoBonds() {
+CLAIM(testSoftHarmonicTermsAreNoBonds) {
     System system = makeParticles({12, 12, 1});
     auto* custom = new CustomBondForce("0.5*k*(r-r0)^2");
     custom->addPerBondParameter("k");
@@ -245,7 +205,7 @@ void testSoftHarmonicTermsAreNoBonds() {
     other->addBond(0, 2);
     system.addForce(custom);
     system.addForce(other);
-    addBonds(system, vector<Bond>{{0, 2, 0.216, 5000}});
+    addBonds(system, {{0, 2, 0.216, 5000}});
     ASSERT_EQUAL(5000.0, stiffnessOf(system, 0, 2));
     ASSERT_EQUAL(1, findPartners(system)[2]);
 }
@@ -253,7 +213,7 @@ void testSoftHarmonicTermsAreNoBonds() {
 /**
  * A pair needs k r^2 / 2 of 50 kJ/mol, or its particles would pass through each other: for acute angles, and others.
  */
-void testSoftPairsAreLeftOut() {
+CLAIM(testSoftPairsAreLeftOut) {
     const double r1 = 0.11, r2 = 0.14;
     for (double theta : {1.0, 1.5, 2.2}) {
         const double squared = r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta),
@@ -264,7 +224,7 @@ void testSoftPairsAreLeftOut() {
             angle->addGlobalParameter("theta0", 0);
             angle->addAngle(0, 1, 2);
             System system = makeSystem(angle);
-            addBonds(system, vector<Bond>{{0, 1, r1, 3e5}, {1, 2, r2, 3e5}});
+            addBonds(system, {{0, 1, r1, 3e5}, {1, 2, r2, 3e5}});
             const double k = 2 * barrier / squared * slope * slope;
             for (const BondedStiffness::Pair& pair : find(system, {{"k", k}, {"theta0", theta}}).pairs)
                 if (pair.particle1 == 0 && pair.particle2 == 2)
@@ -274,7 +234,7 @@ void testSoftPairsAreLeftOut() {
 }
 
 /** Energies that depend on anything else have no pairs: wagging out of a plane, two angles, a distance besides. */
-void testOtherEnergiesAreLeftOut() {
+CLAIM(testOtherEnergiesAreLeftOut) {
     const string inPlane = "pointangle(x1, y1, z1, x, y, z, x3, y3, z3)";
     auto* tabulated = makeForce(cubic + inPlane + "+table(0);" + projection);
     tabulated->addTabulatedFunction("table", new Continuous1DFunction({0, 1, 2}, 0, 2));
@@ -293,10 +253,4 @@ void testOtherEnergiesAreLeftOut() {
 
 } // namespace
 
-int main() {
-    return checkClaims({CLAIM(testInPlaneAngle), CLAIM(testCustomBondsAreAsStiffAsAtTheirMinimum),
-                        CLAIM(testCustomPairsThatAreNoBonds), CLAIM(testUreyBradley),
-                        CLAIM(testAHydrogenIsBoundByItsConstraint), CLAIM(testHydrogensOfFixedAtomsTurnToo),
-                        CLAIM(testStraightAnglesAreLoose), CLAIM(testSoftHarmonicTermsAreNoBonds),
-                        CLAIM(testSoftPairsAreLeftOut), CLAIM(testOtherEnergiesAreLeftOut)});
-}
+CHECK_CLAIMS

@@ -2,35 +2,12 @@
  * Which terms of a System are stiff, and which particles they connect.
  */
 
-#include "Claims.h"
-#include "openmm/AndersenThermostat.h"
-#include "openmm/CMMotionRemover.h"
-#include "openmm/CustomBondForce.h"
-#include "openmm/HarmonicAngleForce.h"
-#include "openmm/HarmonicBondForce.h"
-#include "openmm/MonteCarloAnisotropicBarostat.h"
-#include "openmm/MonteCarloBarostat.h"
-#include "openmm/MonteCarloFlexibleBarostat.h"
-#include "openmm/MonteCarloMembraneBarostat.h"
-#include "openmm/NonbondedForce.h"
-#include "openmm/OpenMMException.h"
-#include "openmm/PeriodicTorsionForce.h"
-#include "openmm/System.h"
-#include "openmm/VirtualSite.h"
+#include "SystemTest.h"
 #include "setup/Blocks.h"
 #include "setup/CollectTerms.h"
 #include "setup/StiffMotion.h"
 #include "setup/TermSelection.h"
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numeric>
 
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::string;
-using std::vector;
 using stiffcore::StiffCoordinate;
 
 const string className = "SomeIntegrator";
@@ -60,11 +37,6 @@ vector<Block> find(const System& system) {
 template <class Function> void assertRefused(vector<string> parts, Function&& function) {
     parts.push_back(className + ": ");
     assertThrows(function, parts);
-}
-
-void addParticles(System& system, const vector<double>& masses) {
-    for (double mass : masses)
-        system.addParticle(mass);
 }
 
 /** A System with bonds, and then angles. */
@@ -122,9 +94,8 @@ void assertBlocks(const System& system, const vector<Expected>& expected) {
 
 // ---- Collecting terms ----
 
-void testTermsAreReadAsTheForcesHoldThem() {
-    System system;
-    addParticles(system, {1, 2, 3, 4});
+CLAIM(testTermsAreReadAsTheForcesHoldThem) {
+    System system = makeParticles({1, 2, 3, 4});
     auto* torsions = new PeriodicTorsionForce();
     torsions->addTorsion(0, 1, 2, 3, 1, 0, 10);
     system.addForce(torsions);
@@ -132,10 +103,7 @@ void testTermsAreReadAsTheForcesHoldThem() {
     angles->addAngle(3, 1, 0, 1.7, 400);
     angles->setUsesPeriodicBoundaryConditions(true);
     system.addForce(angles);
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1000);
-    bonds->addBond(3, 2, 0.2, 2000);
-    system.addForce(bonds);
+    addBonds(system, {{0, 1, 0.1, 1000}, {3, 2, 0.2, 2000}});
     const StiffTerms terms = collectTerms(system);
     using Kind = StiffCoordinate::Kind;
     ASSERT(terms.coordinates == vector<StiffCoordinate>({{Kind::Angle, {3, 1, 0}, true, 1, 0, true, 400, 1.7},
@@ -144,7 +112,7 @@ void testTermsAreReadAsTheForcesHoldThem() {
 }
 
 /** Stiff terms are those of a kind, in any group, or those of the groups that are named; of what is integrated. */
-void testGroupsChooseTheForces() {
+CLAIM(testGroupsChooseTheForces) {
     Bonded system;
     system.addWater(1);
     auto* moreBonds = new HarmonicBondForce();
@@ -171,7 +139,7 @@ void testGroupsChooseTheForces() {
     ASSERT(collect(system, first | noHessian, first | second) == ofFirst); // which exerts no force either
 }
 
-void testGroupsThatCannotBeStiffAreRefused() {
+CLAIM(testGroupsThatCannotBeStiffAreRefused) {
     Bonded system({1, 1});
     system.addBond(0, 1, 1000);
     system.bonds.setForceGroup(5);
@@ -188,7 +156,7 @@ void testGroupsThatCannotBeStiffAreRefused() {
     assertRefused({"no force", "mask 32", "mask 2"}, [&] { collect(system, 1 << 5, 1 << 1); });
 }
 
-void testForcesWithoutPotentialAreToleratedInStiffGroups() {
+CLAIM(testForcesWithoutPotentialAreToleratedInStiffGroups) {
     Bonded system({1, 1});
     system.addBond(0, 1, 1000);
     system.addForce(new CMMotionRemover());
@@ -205,7 +173,7 @@ void testForcesWithoutPotentialAreToleratedInStiffGroups() {
     assertRefused({"no force"}, [&] { collect(system, 1 << 0); });
 }
 
-void testTermsHeldByConstraintsAreLeftOut() {
+CLAIM(testTermsHeldByConstraintsAreLeftOut) {
     // What createSystem(flexibleConstraints=True, rigidWater=True) makes, with a flexible water beside it.
     Bonded system;
     system.addWater(1);
@@ -222,7 +190,7 @@ void testTermsHeldByConstraintsAreLeftOut() {
     ASSERT(collect(half) == vector<double>({3001}));
 }
 
-void testTermsWithAParticleTwiceAreLeftOut() {
+CLAIM(testTermsWithAParticleTwiceAreLeftOut) {
     Bonded system({1, 1});
     system.addBond(0, 0, 1000);
     system.addBond(0, 1, 2000);
@@ -230,7 +198,7 @@ void testTermsWithAParticleTwiceAreLeftOut() {
     ASSERT(collect(system) == vector<double>({2000}));
 }
 
-void testStructureAndParametersAreTold() {
+CLAIM(testStructureAndParametersAreTold) {
     Bonded system;
     system.addWater(1);
     system.addWater(2);
@@ -275,7 +243,7 @@ vector<Use> choose(const System& system, double period, bool bends = false) {
 }
 
 /** Of a coordinate s with V = k/2 (s - s0)^2 alone, the period is 2 pi / sqrt(k g M^-1 g^T), g its gradient. */
-void testPeriodsChooseRows() {
+CLAIM(testPeriodsChooseRows) {
     const double m1 = 12, m2 = 3, m3 = 1.5, r1 = 0.1, r2 = 0.15, theta = 1.9, k1 = 1e5, k2 = 2e5, ka = 300;
     Bonded system({m1, m2, m3, 0});
     system.bonds.addBond(0, 1, r1, k1);
@@ -303,7 +271,7 @@ void testPeriodsChooseRows() {
 }
 
 /** Without a force constant a coordinate is no row, nor does its bond give the length of a leg. */
-void testRowsHaveForceConstants() {
+CLAIM(testRowsHaveForceConstants) {
     Bonded system({1, 1, 1});
     system.addBond(0, 1, 1000);
     system.addBond(1, 2, 0);
@@ -315,7 +283,7 @@ void testRowsHaveForceConstants() {
 }
 
 /** Only angles with their minimum at 180 degrees are represented by their bends, where these are asked for. */
-void testStraightAnglesAreBends() {
+CLAIM(testStraightAnglesAreBends) {
     Bonded system({1, 1, 1, 1});
     for (int i = 0; i < 3; i++)
         system.addBond(i, i + 1, 1000);
@@ -333,22 +301,19 @@ void testStraightAnglesAreBends() {
 }
 
 /** Coordinates whose potential is a function have no period: they are rows if all are. */
-void testFunctionsAreRowsIfAllAre() {
-    System system;
-    addParticles(system, {1, 1, 1});
+CLAIM(testFunctionsAreRowsIfAllAre) {
+    System system = makeParticles({1, 1, 1});
     auto* functions = new CustomBondForce("1000*(r-0.1)^2");
     functions->addBond(0, 1);
     system.addForce(functions);
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(1, 2, 0.1, 1000);
-    system.addForce(bonds);
+    addBonds(system, {{1, 2, 0.1, 1000}});
     ASSERT(choose(system, infinity) == vector<Use>(2, Use::Coordinate));
     ASSERT(choose(system, 1e6) == vector<Use>({Use::None, Use::Coordinate}));
 }
 
 // ---- Finding blocks ----
 
-void testConnectedGroupsAreBlocks() {
+CLAIM(testConnectedGroupsAreBlocks) {
     // Two molecules with mixed numbers, the second a ring, and a free particle: 0-4-2 with the branch 4-6,
     // 1-3-5-1, 7.
     Bonded system(vector<double>(8, 1.0));
@@ -362,7 +327,7 @@ void testConnectedGroupsAreBlocks() {
     assertBlocks(bent, {{{0, 2, 4}, 3, {0}}});
 }
 
-void testALongChainIsOneBlockInAnyOrderOfItsBonds() {
+CLAIM(testALongChainIsOneBlockInAnyOrderOfItsBonds) {
     const int n = 1000;
     vector<int> all(n), bonds(n - 1);
     std::iota(all.begin(), all.end(), 0);
@@ -377,7 +342,7 @@ void testALongChainIsOneBlockInAnyOrderOfItsBonds() {
     }
 }
 
-void testMasslessAnchorsDoNotConnectBlocks() {
+CLAIM(testMasslessAnchorsDoNotConnectBlocks) {
     // 0 and 3 are massless: 1-0-2 with an angle joins 1 and 2, 4-0 and 5-3 stay alone; 0-3 moves nothing.
     Bonded system({0, 1, 1, 0, 1, 1});
     for (const auto& [i, j] : vector<std::pair<int, int>>{{4, 0}, {0, 3}, {3, 5}, {5, 0}})
@@ -387,7 +352,7 @@ void testMasslessAnchorsDoNotConnectBlocks() {
     assertBlocks(system, {{{1, 2, 0}, 2, {4}}, {{4, 0, 3}, 1, {0, 5}}, {{5, 0, 3}, 1, {2, 3}}});
 }
 
-void testTermsBetweenMasslessParticlesMakeNoBlock() {
+CLAIM(testTermsBetweenMasslessParticlesMakeNoBlock) {
     Bonded system({0, 0, 0, 1});
     system.addBond(0, 1);
     system.angles.addAngle(0, 1, 2, 2, 5);
@@ -399,7 +364,7 @@ void testTermsBetweenMasslessParticlesMakeNoBlock() {
     ASSERT_EQUAL(1, (int) find(system).size());
 }
 
-void testConstraintOnABlockIsRefused() {
+CLAIM(testConstraintOnABlockIsRefused) {
     Bonded system;
     system.addWater(1);
     system.addWater(2);
@@ -416,7 +381,7 @@ void testConstraintOnABlockIsRefused() {
     }
 }
 
-void testTermsOnVirtualSitesAreSlow() {
+CLAIM(testTermsOnVirtualSitesAreSlow) {
     // Unless forces may not be divided.
     Bonded system({1, 1, 0, 1});
     system.setVirtualSite(2, new TwoParticleAverageSite(0, 1, 0.5, 0.5));
@@ -439,7 +404,7 @@ void testTermsOnVirtualSitesAreSlow() {
                       [&] { findBlocks(system, collectTerms(system, scope, 3, allGroups, className), className); });
 }
 
-void testSummary() {
+CLAIM(testSummary) {
     Bonded system;
     for (int i = 0; i < 3; i++)
         system.addWater(i);
@@ -468,7 +433,7 @@ void testSummary() {
     ASSERT_EQUAL(string(), part.warn(0.1 * period));
 }
 
-void testBlocksAreInTheOrderOfTheirFirstParticles() {
+CLAIM(testBlocksAreInTheOrderOfTheirFirstParticles) {
     // Whatever the order of the terms.
     for (int variant = 0; variant < 3; variant++) {
         Bonded system(vector<double>(30, 1.0));
@@ -486,15 +451,4 @@ void testBlocksAreInTheOrderOfTheirFirstParticles() {
     }
 }
 
-int main() {
-    return checkClaims(
-            {CLAIM(testTermsAreReadAsTheForcesHoldThem), CLAIM(testGroupsChooseTheForces),
-             CLAIM(testGroupsThatCannotBeStiffAreRefused), CLAIM(testForcesWithoutPotentialAreToleratedInStiffGroups),
-             CLAIM(testTermsHeldByConstraintsAreLeftOut), CLAIM(testTermsWithAParticleTwiceAreLeftOut),
-             CLAIM(testStructureAndParametersAreTold), CLAIM(testPeriodsChooseRows), CLAIM(testRowsHaveForceConstants),
-             CLAIM(testStraightAnglesAreBends), CLAIM(testFunctionsAreRowsIfAllAre),
-             CLAIM(testConnectedGroupsAreBlocks), CLAIM(testALongChainIsOneBlockInAnyOrderOfItsBonds),
-             CLAIM(testMasslessAnchorsDoNotConnectBlocks), CLAIM(testTermsBetweenMasslessParticlesMakeNoBlock),
-             CLAIM(testConstraintOnABlockIsRefused), CLAIM(testTermsOnVirtualSitesAreSlow), CLAIM(testSummary),
-             CLAIM(testBlocksAreInTheOrderOfTheirFirstParticles)});
-}
+CHECK_CLAIMS

@@ -2,17 +2,9 @@
  * The thermometer of molecules: what it is told of velocities of a known temperature.
  */
 
-#include "Claims.h"
-#include "openmm/VirtualSite.h"
+#include "SystemTest.h"
 #include "openmm/reference/SimTKOpenMMRealType.h"
 #include "setup/Thermometer.h"
-#include <cmath>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::string;
-using std::vector;
 
 namespace {
 
@@ -25,8 +17,7 @@ struct Waters {
     Waters() {
         for (int m = 0; m < number; m++) {
             const int o = 4 * m;
-            for (double mass : {16.0, 1.0, 1.0, 0.0})
-                system.addParticle(mass);
+            addParticles(system, {16, 1, 1, 0});
             system.setVirtualSite(o + 3, new ThreeParticleAverageSite(o, o + 1, o + 2, 0.6, 0.2, 0.2));
             system.addConstraint(o, o + 1, 0.1);
             system.addConstraint(o, o + 2, 0.1);
@@ -58,7 +49,7 @@ string watch(Thermometer& thermometer, const vector<Vec3>& velocities, int sampl
     return "";
 }
 
-void testHotMoleculesAreNamed() {
+CLAIM(testHotMoleculesAreNamed) {
     const Waters waters;
     Thermometer thermometer(waters.system, waters.molecules);
     ASSERT_EQUAL("", watch(thermometer, waters.velocities(300, 300), 500));
@@ -72,7 +63,7 @@ void testHotMoleculesAreNamed() {
 }
 
 /** The first samples after the state or the heat bath has been set do not count; without a heat bath none do. */
-void testWhatIsNotWatched() {
+CLAIM(testWhatIsNotWatched) {
     const Waters waters;
     const vector<Vec3> hot = waters.velocities(600, 600);
     Thermometer thermometer(waters.system, waters.molecules);
@@ -90,7 +81,7 @@ void testWhatIsNotWatched() {
 }
 
 /** Six errors of one atom are more than 5 % for long: it is watched for longer, and told when it is certain. */
-void testFewMoleculesAreWatchedForLonger() {
+CLAIM(testFewMoleculesAreWatchedForLonger) {
     System system;
     system.addParticle(40);
     Thermometer thermometer(system, {{0}});
@@ -101,7 +92,4 @@ void testFewMoleculesAreWatchedForLonger() {
 
 } // namespace
 
-int main() {
-    return checkClaims(
-            {CLAIM(testHotMoleculesAreNamed), CLAIM(testWhatIsNotWatched), CLAIM(testFewMoleculesAreWatchedForLonger)});
-}
+CHECK_CLAIMS

@@ -4,7 +4,6 @@
 #include "Assertions.h"
 #include <exception>
 #include <functional>
-#include <initializer_list>
 #include <iostream>
 #include <stdexcept>
 #include <string>
@@ -17,12 +16,31 @@ template <class... Subject> struct Claim {
     const char* name;
     void (*check)(Subject&...);
 };
-template <class... Subject> Claim(const char*, void (*)(Subject&...)) -> Claim<Subject...>;
 
-/** Check all claims, print those that fail, and return the exit status of the program. */
-template <class... Subject> int checkClaims(std::initializer_list<Claim<Subject...>> claims, Subject&... subject) {
+/** The claims of a program that are given subjects of these types, in the order of its file. */
+template <class... Subject> std::vector<Claim<Subject...>>& claimsAbout() {
+    static std::vector<Claim<Subject...>> claims;
+    return claims;
+}
+
+/** The number of all claims of a program. */
+inline size_t numClaims = 0;
+
+/** Puts a claim into these lists before main() begins. */
+struct Registration {
+    template <class... Subject> Registration(const char* name, void (*check)(Subject&...)) {
+        claimsAbout<Subject...>().push_back({name, check});
+        numClaims++;
+    }
+};
+
+/**
+ * Check all claims about these subjects, print those that fail, and return the exit status of the program, which fails
+ * if it has other claims, too.
+ */
+template <class... Subject> int checkClaims(Subject&... subject) {
     size_t passed = 0;
-    for (const auto& claim : claims)
+    for (const auto& claim : claimsAbout<Subject...>())
         try {
             claim.check(subject...);
             passed++;
@@ -30,8 +48,8 @@ template <class... Subject> int checkClaims(std::initializer_list<Claim<Subject.
         catch (const std::exception& e) {
             std::cout << "FAILED " << claim.name << ": " << e.what() << std::endl;
         }
-    std::cout << passed << " of " << claims.size() << " claims hold" << std::endl;
-    return passed == claims.size() ? 0 : 1;
+    std::cout << passed << " of " << numClaims << " claims hold" << std::endl;
+    return numClaims > 0 && passed == numClaims ? 0 : 1;
 }
 
 /** Check a claim for each line of a table; the error says for which it does not hold. */
@@ -72,13 +90,23 @@ inline void assertThrows(const std::function<void()>& action, const std::vector<
 
 } // namespace stifftest
 
-/// A Claim with the name of its function.
-#define CLAIM(function)                                                                                                \
-    stifftest::Claim {                                                                                                 \
-#function, function                                                                                            \
-    }
+/// A claim's function, which checkClaims() calls: its name, and its parameters.
+#define CLAIM(function, ...)                                                                                           \
+    void function(__VA_ARGS__);                                                                                        \
+    const stifftest::Registration function##IsAClaim(#function, function);                                             \
+    void function(__VA_ARGS__)
 
-/// Claims that hold one molecule at a time, and for several side by side.
-#define CLAIM_WITH_LANES(function) CLAIM(function<double>), CLAIM(function<stiffcore::Lanes>)
+/// One that holds for one molecule at a time, and for several side by side: a template over the scalar type Real.
+#define CLAIM_WITH_LANES(function)                                                                                     \
+    template <class Real> void function();                                                                             \
+    const stifftest::Registration function##IsAClaim(#function "<double>", function<double>),                          \
+            function##IsAClaimWithLanes(#function "<Lanes>", function<stiffcore::Lanes>);                              \
+    template <class Real> void function()
+
+/// The main program of tests without subjects.
+#define CHECK_CLAIMS                                                                                                   \
+    int main() {                                                                                                       \
+        return stifftest::checkClaims();                                                                               \
+    }
 
 #endif /* STIFF_TEST_CLAIMS_H_ */

@@ -71,19 +71,15 @@ inline void choose(OpenMMStiff::ZhangSkeelIntegrator& integrator, OpenMMStiff::Z
 inline Model makeDoublePendulum(double w = 20, const char* field = "y") {
     Model model;
     model.positions = {OpenMM::Vec3(0, 0, 0), OpenMM::Vec3(0, -1, 0), OpenMM::Vec3(1, -2, 0)};
-    for (double mass : {0.0, 1.0, 1.0})
-        model.system.addParticle(mass);
+    addParticles(model.system, {0, 1, 1});
     auto* penalty = new OpenMM::CustomBondForce("0.5*w^2*(r^2-L^2)^2");
     penalty->addGlobalParameter("w", w);
     penalty->addPerBondParameter("L");
     penalty->addBond(0, 1, {1});
     penalty->addBond(1, 2, {std::sqrt(2)});
     penalty->setForceGroup(stiffGroup);
-    auto* gravity = new OpenMM::CustomExternalForce(field);
-    gravity->addParticle(1);
-    gravity->addParticle(2);
     model.system.addForce(penalty);
-    model.system.addForce(gravity);
+    addExternal(model.system, field, {}, {1, 2});
     return model;
 }
 

@@ -25,7 +25,7 @@ inline void useGenericKernels(OpenMM::Platform& platform) {
  * The main program of a test of integrators: check all claims on the platform named by the first argument. After a
  * colon comes its precision, or "generic" for the kernels for any platform instead of its own.
  */
-inline int checkOnPlatform(int argc, char* argv[], std::initializer_list<Claim<OpenMM::Platform>> claims) {
+inline int checkOnPlatform(int argc, char* argv[]) {
     if (argc != 2) {
         std::cerr << "usage: " << argv[0] << " Reference|Reference:generic|CPU|OpenCL:single|OpenCL:mixed|..."
                   << std::endl;
@@ -39,7 +39,7 @@ inline int checkOnPlatform(int argc, char* argv[], std::initializer_list<Claim<O
         useGenericKernels(platform);
     else if (!option.empty())
         platform.setPropertyDefaultValue("Precision", option);
-    return checkClaims(claims, platform);
+    return checkClaims(platform);
 }
 
 /**
@@ -127,5 +127,11 @@ inline void minimize(OpenMM::Context& context, double tolerance = 10) {
 }
 
 } // namespace stifftest
+
+/// The main program of tests that are given a platform.
+#define CHECK_CLAIMS_ON_PLATFORM                                                                                       \
+    int main(int argc, char* argv[]) {                                                                                 \
+        return stifftest::checkOnPlatform(argc, argv);                                                                 \
+    }
 
 #endif /* STIFF_TEST_PLATFORM_TEST_H_ */

@@ -2,28 +2,13 @@
 #define OPENMM_STIFF_SPOOK_SYSTEMS_H_
 
 #include "OpenMMStiff.h"
-#include "openmm/CustomExternalForce.h"
-#include "openmm/System.h"
-#include "openmm/Vec3.h"
-#include <vector>
+#include "Systems.h"
 
 namespace stifftest {
 
 /** g = 1 nm/ps^2 along -y on all particles. */
 inline void addGravity(OpenMM::System& system) {
-    auto* gravity = new OpenMM::CustomExternalForce("m*y");
-    gravity->addPerParticleParameter("m");
-    for (int i = 0; i < system.getNumParticles(); i++)
-        gravity->addParticle(i, {system.getParticleMass(i)});
-    system.addForce(gravity);
-}
-
-/** Particles of these masses. */
-inline OpenMM::System makeParticles(const std::vector<double>& masses) {
-    OpenMM::System system;
-    for (double mass : masses)
-        system.addParticle(mass);
-    return system;
+    addExternal(system, "m*y");
 }
 
 /** A double pendulum: two rods that lie flat, hanging from a massless particle. */

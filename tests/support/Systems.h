@@ -41,6 +41,84 @@ inline double norm(const OpenMM::Vec3& v) {
     return std::sqrt(v.dot(v));
 }
 
+inline void addParticles(OpenMM::System& system, const std::vector<double>& masses) {
+    for (double mass : masses)
+        system.addParticle(mass);
+}
+
+/** Particles of these masses. */
+inline OpenMM::System makeParticles(const std::vector<double>& masses) {
+    OpenMM::System system;
+    addParticles(system, masses);
+    return system;
+}
+
+struct HarmonicBond {
+    int i, j;
+    double length, k;
+};
+inline OpenMM::HarmonicBondForce& addBonds(OpenMM::System& system, const std::vector<HarmonicBond>& bonds) {
+    auto* force = new OpenMM::HarmonicBondForce();
+    for (const auto& [i, j, length, k] : bonds)
+        force->addBond(i, j, length, k);
+    system.addForce(force);
+    return *force;
+}
+
+/**
+ * Add a CustomExternalForce on some particles, or on all.
+ *
+ * @param energy    where m is the mass of the particle
+ * @param globals   the defaults of its parameters
+ */
+inline OpenMM::CustomExternalForce& addExternal(OpenMM::System& system, const std::string& energy,
+                                                const std::map<std::string, double>& globals = {},
+                                                std::vector<int> particles = {}) {
+    auto* force = new OpenMM::CustomExternalForce(energy);
+    force->addPerParticleParameter("m");
+    for (const auto& [name, value] : globals)
+        force->addGlobalParameter(name, value);
+    for (int i = 0; particles.empty() && i < system.getNumParticles(); i++)
+        force->addParticle(i, {system.getParticleMass(i)});
+    for (int i : particles)
+        force->addParticle(i, {system.getParticleMass(i)});
+    system.addForce(force);
+    return *force;
+}
+
+/**
+ * Add a chain of atoms to a Model, which act on nothing else, and call join(i, j) for neighbours.
+ *
+ * @param zigzag   the way from one to the next, of which the second component is there and back, the third in threes
+ */
+template <class Join>
+void addChain(Model& model, int numAtoms, double mass, Join&& join, const OpenMM::Vec3& origin = OpenMM::Vec3(1, 0, 0),
+              const OpenMM::Vec3& zigzag = OpenMM::Vec3(0.13, 0.08, 0.02)) {
+    for (int i = 0; i < numAtoms; i++) {
+        const int atom = model.system.addParticle(mass);
+        model.positions.push_back(origin + OpenMM::Vec3(zigzag[0] * i, zigzag[1] * (i % 2), zigzag[2] * (i % 3)));
+        for (int force = 0; force < model.system.getNumForces(); force++)
+            if (auto* nonbonded = dynamic_cast<OpenMM::NonbondedForce*>(&model.system.getForce(force)))
+                nonbonded->addParticle(0, 0.3, 0);
+        if (i > 0)
+            join(atom - 1, atom);
+    }
+}
+
+/** Add one with harmonic bonds and angles. */
+inline void addFlexibleChain(Model& model, int numAtoms) {
+    const int first = model.system.getNumParticles();
+    std::vector<HarmonicBond> bonds;
+    auto* angles = new OpenMM::HarmonicAngleForce();
+    addChain(model, numAtoms, 14, [&](int i, int j) {
+        bonds.push_back({i, j, 0.153, 200000});
+        if (i > first)
+            angles->addAngle(i - 1, i, j, 2.05, 500);
+    });
+    addBonds(model.system, bonds);
+    model.system.addForce(angles);
+}
+
 /** Where the three sites of a water stand: the oxygen at the origin, turned by an angle about z and then x. */
 inline std::vector<OpenMM::Vec3> waterGeometry(const OpenMM::Vec3& origin, double turn) {
     std::vector<OpenMM::Vec3> sites = {OpenMM::Vec3()};
@@ -179,7 +257,7 @@ inline void addAlkane(Model& model, int numCarbons, const OpenMM::Vec3& origin, 
             for (int k : neighbours[i])
                 if (j < k) {
                     const OpenMM::Vec3 a = model.positions[j] - model.positions[first + i],
-                               b = model.positions[k] - model.positions[first + i];
+                                       b = model.positions[k] - model.positions[first + i];
                     angles.addAngle(j, first + i, k, std::acos(a.dot(b) / (norm(a) * norm(b))) - 0.01, 400);
                 }
 }
@@ -188,18 +266,16 @@ inline void addAlkane(Model& model, int numCarbons, const OpenMM::Vec3& origin, 
 inline Model makeSoluteInRigidWater() {
     Model model = makeWaterCluster(2, true);
     const int first = model.system.getNumParticles();
-    auto* bonds = new OpenMM::HarmonicBondForce();
     auto& nonbonded = dynamic_cast<OpenMM::NonbondedForce&>(model.system.getForce(2));
+    std::vector<HarmonicBond> bonds;
+    auto join = [&](int i, int j) { bonds.push_back({i, j, 0.15, 250000}); };
+    addChain(model, 3, 12, join, OpenMM::Vec3(1, 0.2, 0.3), OpenMM::Vec3(0.14, 0, 0));
     for (int i = 0; i < 3; i++) {
-        model.system.addParticle(12);
-        model.positions.push_back(OpenMM::Vec3(1 + 0.14 * i, 0.2, 0.3));
-        nonbonded.addParticle(0.1 * (i - 1), 0.3, 0.4);
+        nonbonded.setParticleParameters(first + i, 0.1 * (i - 1), 0.3, 0.4);
         for (int j = 0; j < i; j++)
             nonbonded.addException(first + i, first + j, 0, 1, 0);
-        if (i > 0)
-            bonds->addBond(first + i - 1, first + i, 0.15, 250000);
     }
-    model.system.addForce(bonds);
+    addBonds(model.system, bonds);
     return model;
 }
 
@@ -223,10 +299,7 @@ inline Model makeWaterWithSiteAndAnchor() {
 
 /** Add an external field that is neither linear nor separable. */
 inline void addField(Model& model) {
-    auto* field = new OpenMM::CustomExternalForce("300*x*y + 200*sin(8*z) + 2000*x*z^2");
-    for (int i = 0; i < model.system.getNumParticles(); i++)
-        field->addParticle(i);
-    model.system.addForce(field);
+    addExternal(model.system, "300*x*y + 200*sin(8*z) + 2000*x*z^2");
 }
 
 /** A flexible water in this field. */
@@ -241,14 +314,10 @@ inline Model makeWaterInField() {
 /** Carbon dioxide, exactly straight, in this field. */
 inline Model makeStraightMoleculeInField() {
     Model model;
-    auto* bonds = new OpenMM::HarmonicBondForce();
+    addParticles(model.system, {15.999, 12.011, 15.999});
+    addBonds(model.system, {{0, 1, 0.116, 800000}, {2, 1, 0.116, 800000}});
     auto* angles = new OpenMM::HarmonicAngleForce();
-    for (double mass : {15.999, 12.011, 15.999})
-        model.system.addParticle(mass);
-    for (int i : {0, 2})
-        bonds->addBond(i, 1, 0.116, 800000);
     angles->addAngle(0, 1, 2, M_PI, 450);
-    model.system.addForce(bonds);
     model.system.addForce(angles);
     addField(model);
     model.positions = {OpenMM::Vec3(-0.117, 0, 0), OpenMM::Vec3(), OpenMM::Vec3(0.1155, 0, 0)};
@@ -282,10 +351,7 @@ inline void cutOff(Model& model) {
 
 /** A weak harmonic well, which keeps a cluster together. */
 inline void addWell(Model& model) {
-    auto* well = new OpenMM::CustomExternalForce("50*(x^2+y^2+z^2)");
-    for (int i = 0; i < model.system.getNumParticles(); i++)
-        well->addParticle(i);
-    model.system.addForce(well);
+    addExternal(model.system, "50*(x^2+y^2+z^2)");
 }
 
 /** The temperature of the centres of mass of waters, all three directions of each [K]. */
@@ -308,15 +374,10 @@ struct DependentConstraints {
 
     /** The particles with the constraints, in a field. */
     OpenMM::System makeSystem() const {
-        OpenMM::System system;
-        for (double mass : masses)
-            system.addParticle(mass);
+        OpenMM::System system = makeParticles(masses);
         for (const auto& [i, j] : pairs)
             system.addConstraint(i, j, norm(positions[j] - positions[i]));
-        auto* field = new OpenMM::CustomExternalForce("20*(x^2+y^2+z^2) + 30*sin(5*x)*z");
-        for (int i = 0; i < system.getNumParticles(); i++)
-            field->addParticle(i);
-        system.addForce(field);
+        addExternal(system, "20*(x^2+y^2+z^2) + 30*sin(5*x)*z");
         return system;
     }
 };
@@ -441,12 +502,6 @@ inline void copyState(OpenMM::Context& from, OpenMM::Context& to) {
     std::stringstream checkpoint;
     from.createCheckpoint(checkpoint);
     to.loadCheckpoint(checkpoint);
-}
-
-/** Evaluate the forces some times. */
-inline void evaluateForces(const OpenMM::Context& context, int number) {
-    for (int i = 0; i < number; i++)
-        context.getState(OpenMM::State::Forces);
 }
 
 /** By how much the constraints of a System are violated at most, relative to their distances; NaN if that is. */

@@ -15,34 +15,17 @@ const double gravity = 9.8, length = 0.2, speed = 4;
  * q'' = (g + v_max omega cos(theta)) sin(q) / l.
  */
 inline OpenMM::System makePendulum(double omega, int numParticles = 1, double k = 0) {
-    OpenMM::System system;
-    auto* force = new OpenMM::CustomExternalForce("(g+vw*cos(theta))/l*cos(x)+k*y*y*x");
-    force->addGlobalParameter("theta", 0.3);
-    force->addGlobalParameter("g", gravity);
-    force->addGlobalParameter("vw", speed * omega);
-    force->addGlobalParameter("l", length);
-    force->addGlobalParameter("k", k);
-    for (int i = 0; i < numParticles; i++) {
-        system.addParticle(1);
-        force->addParticle(i);
-    }
-    system.addForce(force);
+    OpenMM::System system = makeParticles(std::vector<double>(numParticles, 1));
+    addExternal(system, "(g+vw*cos(theta))/l*cos(x)+k*y*y*x",
+                {{"theta", 0.3}, {"g", gravity}, {"vw", speed * omega}, {"l", length}, {"k", k}});
     return system;
 }
 
 /** The double pendulum of section 4.2, its pivot a huge mass. */
 inline Model makeVibratedDoublePendulum(double omega) {
     Model model;
-    const double masses[] = {0.01, 0.005};
-    auto* force = new OpenMM::CustomExternalForce("m*(g+vw*cos(theta))*y");
-    force->addGlobalParameter("theta", 1.5);
-    force->addGlobalParameter("g", gravity);
-    force->addGlobalParameter("vw", speed * omega);
-    force->addPerParticleParameter("m");
-    model.system.addParticle(1e9);
-    for (int i = 0; i < 2; i++)
-        force->addParticle(model.system.addParticle(masses[i]), {masses[i]});
-    model.system.addForce(force);
+    addParticles(model.system, {1e9, 0.01, 0.005});
+    addExternal(model.system, "m*(g+vw*cos(theta))*y", {{"theta", 1.5}, {"g", gravity}, {"vw", speed * omega}}, {1, 2});
     model.system.addConstraint(0, 1, 0.2);
     model.system.addConstraint(1, 2, 0.1);
     model.positions = {OpenMM::Vec3(), OpenMM::Vec3(0.2 * std::sin(0.5), 0.2 * std::cos(0.5), 0)};
