@@ -46,6 +46,8 @@ public:
             constraints = std::make_unique<OpenMM::ReferenceConstraints>(system);
         const auto& properties = platform.getPropertyNames();
         isDevice = std::find(properties.begin(), properties.end(), "Precision") != properties.end();
+        for (Vectors* vectors : {&x.host, &x.image, &x.fetched, &v.host, &v.image, &v.fetched, &F})
+            vectors->resize(system.getNumParticles());
         isPrecise = (isDevice ? platform.getPropertyValue(context.getOwner(), "Precision") == "double"
                               : platform.supportsDoublePrecision());
     }
