@@ -219,6 +219,14 @@ CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes) {
     ASSERT(ofLarge.batches.empty());
 }
 
+/** Many constraints are connected by atoms that they share, not by pairs between them. */
+CLAIM(testConstraintsAreConnectedByEachOther) {
+    for (int every : {1, 2}) {
+        const Molecules chain(1, 100, every, 1);
+        ASSERT_EQUAL(every == 1, PairPattern::hasManyConnectedIn(chain.blocks[0], chain.getTerms()));
+    }
+}
+
 /** Between steps w is G v, and 0 for constraints. */
 CLAIM(testLoadedStateHasRates) {
     forAll([](const Molecules& molecules, const auto& batch, auto& work) {

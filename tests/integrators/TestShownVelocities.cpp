@@ -97,6 +97,19 @@ CLAIM(testVelocitiesOfTheMassesMoveInertias, Platform& platform) {
     }
 }
 
+/** What is at rest stays so, also where many constraints are connected. */
+CLAIM(testMoleculesAtRest, Platform& platform) {
+    Model chain;
+    addChain(chain, 60, 14, [&](int i, int j) {
+        chain.system.addConstraint(i, j, norm(chain.positions[j] - chain.positions[i]));
+    });
+    MassPenaltyLangevinIntegrator integrator(0, 1, 0.001);
+    integrator.addPair(0, 2, 10);
+    ModelContext context(chain, integrator, platform);
+    context.setVelocitiesToTemperature(0, 1);
+    ASSERT(largestDifference(getVelocities(context), vector<Vec3>(60)) == 0);
+}
+
 /** One collision of an AndersenThermostat with some particles leaves the distribution as it is. */
 CLAIM(testCollisionsKeepTheDistribution, Platform& platform) {
     Model model = makeLoneWaters(2);

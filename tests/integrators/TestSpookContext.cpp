@@ -222,6 +222,11 @@ CLAIM(testErrors, Platform& platform) {
     assertThrows([&] { integrator.setSystemConstraintParameters(-1, 1, 1); }, {"SpookIntegrator", "constraint -1"});
     assertThrows([&] { integrator.getSystemConstraintParameters(-1, softness[0], softness[1]); }, {"constraint -1"});
     ASSERT_EQUAL(0, integrator.getNumDistanceConstraints());
+    const System pair = makeParticles({1, 1});
+    SpookIntegrator bound(0.001);
+    bound.addDistanceConstraint(0, 1, 0.1);
+    Context withoutPositions(pair, bound, platform);
+    assertThrows([&] { bound.computeViolations(); }, {"ositions have not been set"});
 
     // Indices of what is not there.
     double number;

@@ -160,6 +160,23 @@ CLAIM(testTangentNoise, Platform& platform) {
     ASSERT(BlockedMean(rates).mean > 0.5 * thermal);
 }
 
+/** Velocities are drawn in the tangent space of the terms that are stiff by now. */
+CLAIM(testTangentSpaceFollowsTheStiffGroups, Platform& platform) {
+    Model model = makeLoneWaters(2);
+    model.system.getForce(1).setForceGroup(1); // angles
+    ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
+    integrator.setThermalizeStiffModes(false);
+    ModelContext context(model, integrator, platform);
+    for (bool ofAngles : {false, true}) {
+        integrator.setStiffForceGroups(ofAngles ? 3 : 1);
+        context.setVelocitiesToTemperature(300, 26);
+        double sum = 0;
+        for (int o = 0; o < 24; o += 3)
+            sum += squaredRates(getPositions(context), getVelocities(context), o);
+        ASSERT(ofAngles ? sum < 1e-7 : sum > 1);
+    }
+}
+
 /** computeSystemTemperature() counts as StateDataReporter does: constraints, massless particles, CMMotionRemover. */
 CLAIM(testDegreesOfFreedom, Platform& platform) {
     Model model = makeWaterCluster(2, true);

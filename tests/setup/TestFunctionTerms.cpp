@@ -243,7 +243,7 @@ CLAIM_WITH_LANES(testCustomExternal) {
 
 CLAIM_WITH_LANES(testCustomCompoundBond) {
     auto* force = new CustomCompoundBondForce(4, "k*distance(p1,p2)*(angle(p1,p2,p3)-1)^2*cos(dihedral(p1,p2,p3,p4))"
-                                                 " + x1*y2^2*z4 + g*pointdistance(x1,y1,z1,x4,y4,z4)^3"
+                                                 " + k*cos(dihedral(p3,p1,p2,p4)) + x1*y2^2*z4 + g*pointdistance(x1,y1,z1,x4,y4,z4)^3"
                                                  " + g*pointdistance(0,0.1,0.2,x3,y3,z3)");
     force->addGlobalParameter("g", 1);
     force->addPerBondParameter("k");
