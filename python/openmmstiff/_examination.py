@@ -133,21 +133,21 @@ class Examination:
     notes: list[str]
     evaluations: int
 
-    def getStepSize(self, integrator: str = "MassPenaltyLangevinIntegrator") -> unit.Quantity:
+    def getStepSize(self, integrator: "str | type" = "MassPenaltyLangevinIntegrator") -> unit.Quantity:
         """
         Get the recommended step size of an integrator.
 
         Parameters
         ----------
-        integrator : str
-            the name of its class, with or without "Integrator"
+        integrator : str or class
+            its class, or the name of that, with or without "Integrator"
 
         Returns
         -------
         Quantity
             the step size [ps]; a ValueError if it has none
         """
-        name = f"{integrator.removesuffix('Integrator')}Integrator"
+        name = f"{str(getattr(integrator, '__name__', integrator)).removesuffix('Integrator')}Integrator"
         for each in self.recommendations:
             if each.integrator == name and each.stepSize > 0:
                 return each.stepSize*unit.picosecond

@@ -25,8 +25,9 @@ def read_positions(caller, context):
     try:
         context.getState(energy=True, groups=0)     # computes nothing
     except openmm.OpenMMException as error:
-        raise ValueError(f"{caller}: the positions have not been set. Call "
-                         "simulation.context.setPositions()") from error
+        if "have not been set" in str(error):       # else one is not a number, and named below
+            raise ValueError(f"{caller}: the positions have not been set. Call "
+                             "simulation.context.setPositions()") from error
     positions = context.getState(positions=True).getPositions(asNumpy=True)
     return coordinates(f"{caller}: positions", positions, [len(positions)])
 

@@ -296,8 +296,16 @@ def test_water_is_described_and_left_as_it_was():
     assert first.split()[:3] == ["MassPenaltyLangevinIntegrator", "12", "5"]
     assert second.split()[:3] == ["LangevinMiddleIntegrator", "2", "5"]
     assert rest.index("") < next(i for i, line in enumerate(rest) if line.startswith("motion")) and "H-O-H" in rest[-1]
-    with pytest.raises(ValueError, match="no step for 'HMMIntegrator'"):
-        found.getStepSize("HMMIntegrator")
+    assert found.getStepSize(MassPenaltyLangevinIntegrator) == found.getStepSize("MassPenaltyLangevin")
+    for name in "HMMIntegrator", None:
+        with pytest.raises(ValueError, match=f"no step for {name!r}"):
+            found.getStepSize(name)
+
+
+def test_a_coordinate_that_is_no_number_is_named():
+    system, positions = system_of([16, 16], bonds((0, 1, 0.12, 4e5))), [[0, 0, 0], [0.12, math.nan, 0]]
+    with pytest.raises(ValueError, match="positions: those of particle 1"):
+        examine(simulation_of(system, positions, molecule("OO", [(0, 1)])))
 
 
 def test_steps_are_those_that_the_handbook_gives():
