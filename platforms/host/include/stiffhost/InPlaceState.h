@@ -5,6 +5,7 @@
 #include "ReferenceConstraints.h"
 #include "ReferencePlatform.h"
 #include "openmm/OpenMMException.h"
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -39,9 +40,12 @@ public:
     }
     void computeForces(int groups) override {
         // What Reference does with other positions has no bounds: with PME it writes where it should not.
-        const int place = isReference ? findNotFinite(*data.positions) : -1;
-        if (place >= 0)
-            throw OpenMM::OpenMMException("The position of particle " + std::to_string(place) + " is not finite");
+        if (isReference) // whose squares need not be
+            for (size_t i = 0; i < data.positions->size(); i++)
+                for (int j = 0; j < 3; j++)
+                    if (!std::isfinite((*data.positions)[i][j]))
+                        throw OpenMM::OpenMMException("The position of particle " + std::to_string(i) +
+                                                      " is not finite");
         context.calcForcesAndEnergy(true, false, groups);
     }
     const Vectors& forces() override {
