@@ -486,10 +486,10 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
     time = None if time is None else positive("scan: time", time, "ps")
     processes, seed = integer("scan: processes", processes, least=1), integer("scan: seed", seed, least=1)
     prototypes = _prototypes(integrators, temperature, friction)
-    unknown = [name for name in map(str, steps if isinstance(steps, Mapping) else ())
-               if prototypes.keys().isdisjoint({name, name.removesuffix("Integrator")})]
-    if unknown:
-        raise ValueError(f"scan: steps are given for '{unknown[0]}', which is none of {', '.join(prototypes)}")
+    if isinstance(steps, Mapping):
+        steps = {name if name in prototypes else str(name).removesuffix("Integrator"): steps[name] for name in steps}
+        for unknown in steps.keys() - prototypes.keys():
+            raise ValueError(f"scan: steps are given for '{unknown}', which is none of {', '.join(prototypes)}")
     chosen: Any = {name: _steps(name, steps) for name in prototypes}
     if time is not None and time < LONG_ENOUGH/(2*friction):
         warnings.warn(f"scan: runs of {time:g} ps are too short for errors that mean something: with a friction of "
@@ -589,7 +589,7 @@ def _prototypes(integrators, temperature, friction):
     """Integrators as XML, by their names."""
     if isinstance(integrators, str):
         integrators = [integrators]
-    if not isinstance(integrators, dict):
+    if not isinstance(integrators, Mapping):
         integrators = dict.fromkeys(name.removesuffix("Integrator") for name in integrators)
     if not integrators:
         raise ValueError(f"scan: there are no integrators; choose from {', '.join(INTEGRATORS)}")
@@ -621,7 +621,7 @@ def _check_groups(name, integrator):
 def _steps(name, steps):
     """The steps of an integrator, a list in fs; None if examine() is to say them."""
     if isinstance(steps, Mapping):
-        steps = steps.get(name, steps.get(f"{name}Integrator"))
+        steps = steps.get(name)
     if steps is None:
         if name not in INTEGRATORS:
             raise ValueError(f"scan: give steps for '{name}': there are default ones only for {', '.join(INTEGRATORS)}")

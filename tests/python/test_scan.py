@@ -384,7 +384,7 @@ def test_runs_that_are_planned_too_short_are_told():
 
 
 def test_integrator_of_ones_own():
-    result = scan(*springs(), {"nose": openmm.NoseHooverIntegrator(300, 50, 0.001)}, steps=[1],
+    result = scan(*springs(), MappingProxyType({"nose": openmm.NoseHooverIntegrator(300, 50, 0.001)}), steps=[1],
                   time=0.1, platform="Reference")
     assert result.integrators == ["nose"] and result.runs[0].samples is not None
 

@@ -63,7 +63,7 @@ public:
     virtual void createCheckpoint(std::ostream& stream) = 0;
     /**
      * Restore the hidden state from a checkpoint. The positions are those of the checkpoint already. If that is not
-     * possible, throw an exception: it follows that they, the velocities and the parameters have changed.
+     * possible, throw an exception: positions, velocities and parameters then count as set anew.
      */
     virtual void loadCheckpoint(std::istream& stream) = 0;
     /**

@@ -40,7 +40,7 @@ public:
     }
     void computeForces(int groups) override {
         // What Reference does with other positions has no bounds: with PME it writes where it should not.
-        if (isReference) // whose squares need not be
+        if (isReference) // findNotFinite() would refuse what is finite and has an infinite square
             for (size_t i = 0; i < data.positions->size(); i++)
                 for (int j = 0; j < 3; j++)
                     if (!std::isfinite((*data.positions)[i][j]))
