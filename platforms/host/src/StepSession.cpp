@@ -58,27 +58,12 @@ void StepSession::beginSteps() {
     activity = Activity::Steps;
 }
 
-void StepSession::takeStep() {
-    try {
-        takeOneStep();
-    }
-    catch (...) {
-        if (lead == Lead::Device) { // a force has thrown: maybe because a step has failed, and nobody has asked
-            askForFailure();
-            if (device->isHalfDone())
-                undo(device->recallBefore());
-        }
-        throw;
-    }
-}
-
-void StepSession::takeOneStep() {
+void StepSession::takeStep() try {
     adoptState();
     const bool stateModified = updateContextState();
     const double h = integrator->getStepSize();
-    const Dependencies dependencies = {getSettings(), state.box()};
     stiffcore::StepNumbers numbers = findNumbers();
-    begin(numbers);
+    const Dependencies dependencies = {begin(numbers), state.box()};
     if (canUseDevice()) {
         const bool goesOn = lastStep.isContinuedThere(dependencies) && !stateModified;
         device->beginStep(numbers);
@@ -101,6 +86,14 @@ void StepSession::takeOneStep() {
     });
     stepHasEnded(lastStep.endsAt(state.positions(), dependencies));
     state.advanceTime(h);
+}
+catch (...) {
+    if (lead == Lead::Device) { // a force has thrown: maybe because a step has failed, and nobody has asked
+        askForFailure();
+        if (device->isHalfDone())
+            undo(device->recallBefore());
+    }
+    throw;
 }
 
 /** Notice what somebody else has set since the last step, such as another integrator of a CompoundIntegrator. */

@@ -44,7 +44,7 @@ protected:
         if (settings().getMacroMethod() == Integrator::RATTLE)
             particles.constrainVelocities(tolerance);
     }
-    SettingNumbers getSettings() const override {
+    SettingNumbers begin(stiffcore::StepNumbers&) override {
         return {settings().getAngularFrequency(),
                 double(settings().getFilter()),
                 double(settings().getNumMicroStepsPerPeriod()),

@@ -33,7 +33,7 @@ public:
     ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<PlatformResources> owned,
                   OpenMM::ContextImpl& context)
             : StepSession(name, platform, std::move(owned), context, false), blocks(backend),
-              machine(state, particles, blocks) {
+              machine(state, particles, blocks, refusal()) {
     }
 
     int computeNumMicroSteps() override {
@@ -66,13 +66,10 @@ protected:
             return computeVirtualSites();
         }
         if (!goesOn)
-            run(machine, {accelerate()});
+            machine.run({accelerate()});
         move({Method::Recall, Method::Kick, Method::Flow});
         computeVirtualSites();
         kick();
-    }
-    SettingNumbers getSettings() const override {
-        return {double(settings().getKick()), double(integrator->getIntegrationForceGroups())};
     }
     void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Positions)
@@ -97,9 +94,10 @@ protected:
         return std::inner_product(masses.begin(), masses.end(), masses.begin(), 0.0);
     }
 
-    void begin(stiffcore::StepNumbers& numbers) override {
+    SettingNumbers begin(stiffcore::StepNumbers& numbers) override {
         numbers[stiffcore::Uniform::NumMicroSteps] = numMicroSteps / getNumFlows();
         machine.begin({thermostat != nullptr}, numbers);
+        return {double(settings().getKick()), double(integrator->getIntegrationForceGroups())};
     }
     [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
         forces ? refuseForces(molecule) : refuseMotion(molecule);
@@ -180,12 +178,12 @@ private:
         return Method::Recall;
     }
     void kick() {
-        run(machine, {accelerate(), Method::Kick});
+        machine.run({accelerate(), Method::Kick});
         particles.constrainVelocities(integrator->getConstraintTolerance());
     }
     void move(std::initializer_list<Method::Phase> phases) {
         particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(),
-                                  [&] { run(machine, phases); });
+                                  [&] { machine.run(phases); });
     }
 
     [[noreturn]] void refuseMotion(const std::string& molecule) const {

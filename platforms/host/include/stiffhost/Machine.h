@@ -6,15 +6,12 @@
 #include "HostState.h"
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 namespace stiffhost {
-
-/** The particles of a block for which phases did not succeed, or null; and whether forces on it are not finite. */
-struct FailedBlock {
-    const std::vector<int>* particles;
-    bool isPushed;
-};
 
 /**
  * What executes the phases of a method that work on one block at a time on the host, see stiffcore/methods/Phases.h.
@@ -24,9 +21,11 @@ struct FailedBlock {
 template <class Method, class Batches> class Machine {
 public:
     using Phase = typename Method::Phase;
+    /** Throws the error of a block for which phases do not succeed, maybe because forces on it are not finite. */
+    using Refuse = std::function<void(const std::vector<int>& block, bool forces)>;
 
-    Machine(HostState& state, HostParticles& particles, Batches& batches)
-            : state(state), particles(particles), batches(batches) {
+    Machine(HostState& state, HostParticles& particles, Batches& batches, Refuse refuse)
+            : state(state), particles(particles), batches(batches), refuse(std::move(refuse)) {
     }
     void initialize() {
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
@@ -41,7 +40,7 @@ public:
         return accelerations;
     }
 
-    template <class Phases> [[nodiscard]] FailedBlock run(const Phases& phases) {
+    template <class Phases = std::initializer_list<Phase>> void run(const Phases& phases) {
         auto has = [&](Phase wanted) { return std::find(phases.begin(), phases.end(), wanted) != phases.end(); };
         const stiffcore::Effect effect = stiffcore::getEffectOf<Method>(phases);
         const double amplitude = numbers[stiffcore::Uniform::NoiseAmplitude];
@@ -62,15 +61,18 @@ public:
             return HostPort<Real>(arrays).execute(method, phases, batch, workspace);
         };
         const std::vector<int>* failed = batches.findFailed(work).particles;
+        if (failed == nullptr)
+            return;
         const double* a = arrays.F != nullptr ? arrays.F : arrays.a;
         auto isNotFinite = [&](int i) { return !std::isfinite(a[3 * i] + a[3 * i + 1] + a[3 * i + 2]); };
-        return {failed, failed != nullptr && std::any_of(failed->begin(), failed->end(), isNotFinite)};
+        refuse(*failed, std::any_of(failed->begin(), failed->end(), isNotFinite));
     }
 
 private:
     HostState& state;
     HostParticles& particles;
     Batches& batches;
+    const Refuse refuse;
     Method method = {};
     stiffcore::StepNumbers numbers;
     Vectors accelerations;

@@ -36,7 +36,7 @@ public:
                       std::unique_ptr<PlatformResources> owned, OpenMM::ContextImpl& context)
             : StepSession(name, platform, std::move(owned), context, true),
               pairs(context.getSystem(), context.getParameters()), batches(backend),
-              machine(state, particles, batches), velocities(backend, lastVelocities) {
+              machine(state, particles, batches, refusal()), velocities(backend, lastVelocities) {
     }
 
     void initialize(const OpenMMStiff::StiffIntegrator& integrator, const std::string& className) override {
@@ -118,9 +118,6 @@ protected:
     bool hasAnchors() const override {
         return pairs.hasAnchors();
     }
-    SettingNumbers getSettings() const override {
-        return {double(integrator->getIntegrationForceGroups())};
-    }
     void forget(OpenMM::State::DataType changed) override {
         StepSession::forget(changed);
         if (changed == OpenMM::State::Energy)
@@ -147,7 +144,7 @@ protected:
         }
         return fitsOnDevice;
     }
-    void begin(stiffcore::StepNumbers& numbers) override {
+    SettingNumbers begin(stiffcore::StepNumbers& numbers) override {
         const double unlikely = 30, impossible = 1e30; // kT: chance has 5e-13 of the former; kJ/mol
         // Particles follow a bath that is colder all at once by its friction, more slowly where vibrations lend energy.
         const double kT = getThermalEnergy();
@@ -155,6 +152,7 @@ protected:
         calmSince = std::min(calmSince, context.getStepCount()); // which somebody may have set
         numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && kT > 0 ? unlikely * warmest : impossible);
         machine.begin(getMethod(), numbers);
+        return {double(integrator->getIntegrationForceGroups())};
     }
     [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
         throw OpenMMStiff::StepFailure(OpenMMStiff::message(
@@ -193,7 +191,7 @@ private:
         if (isOnDevice())
             device->execute(kernel);
         else
-            run(machine, kernels[kernel].phases);
+            machine.run(kernels[kernel].phases);
     }
     /** The particles of pairs that are added by hand. */
     void keepTogether(const Integrator& integrator) {

@@ -12,7 +12,6 @@
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/LangevinThermostat.h"
 #include "openmmstiff/internal/windowsExportStiff.h"
-#include <initializer_list>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -87,8 +86,9 @@ protected:
     virtual bool hasAnchors() const {
         return false;
     }
-    /** A step begins, with numbers to which the method adds its own. */
-    virtual void begin(stiffcore::StepNumbers&) {
+    /** A step begins, with numbers to which the method adds its own. Returns settings on which accelerations depend. */
+    virtual SettingNumbers begin(stiffcore::StepNumbers&) {
+        return {};
     }
     /**
      * The course of a step. On the host a turn is held, and its end propagates the Context's positions.
@@ -96,10 +96,6 @@ protected:
      * @param goesOn   whether the step begins where the last one has ended
      */
     virtual void takeStep(bool goesOn) = 0;
-    /** The settings on which accelerations depend. */
-    virtual SettingNumbers getSettings() const {
-        return {};
-    }
     /** What is remembered of the last step may be void. */
     virtual void forget(OpenMM::State::DataType changed);
     /** The hidden state; and that of another Context, or of another time, of which the Context has the rest. */
@@ -137,14 +133,9 @@ protected:
     bool isOnDevice() const {
         return lead == Lead::Device;
     }
-    /** Execute phases of the method on the host; throw the error of a block for which they do not succeed. */
-    template <class Machine, class Phases> void run(Machine& machine, const Phases& phases) {
-        const auto failed = machine.run(phases);
-        if (failed.particles != nullptr)
-            refuseBlock(*failed.particles, failed.isPushed);
-    }
-    template <class Machine> void run(Machine& machine, std::initializer_list<typename Machine::Phase> phases) {
-        run<Machine, decltype(phases)>(machine, phases);
+    /** What throws the error of a block for which phases of the method have not succeeded, see Machine. */
+    auto refusal() const {
+        return [this](const std::vector<int>& block, bool forces) { refuseBlock(block, forces); };
     }
 
     // Phases that all methods have.
@@ -179,7 +170,6 @@ private:
     /** What is going on: OpenMM announces a checkpoint as changes of everything, Energy last. */
     enum class Activity { None, Steps, LoadingCheckpoint };
 
-    void takeOneStep();
     void adoptState();
     void beginPropagating(const Turn& turn);
     bool updateContextState();

@@ -25,7 +25,7 @@ public:
     ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform,
                      std::unique_ptr<PlatformResources> owned, OpenMM::ContextImpl& context)
             : StepSession(name, platform, std::move(owned), context, false), accelerations(backend, state, particles),
-              machine(state, particles, accelerations.getBlocks()) {
+              machine(state, particles, accelerations.getBlocks(), refusal()) {
     }
 
     void getPropagatedPositions(Vectors& positions) override {
@@ -76,14 +76,6 @@ protected:
         prepare(turn);
         x.acceptShown(state.positions());
     }
-    SettingNumbers getSettings() const override {
-        return {integrator->getStepSize(),
-                settings().getBeta(),
-                settings().getNewtonTolerance(),
-                double(settings().getMethod()),
-                double(settings().getStiffForceGroups()),
-                double(integrator->getIntegrationForceGroups())};
-    }
     void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Positions)
             x.reset();
@@ -110,9 +102,15 @@ protected:
         tieHidden();
     }
 
-    void begin(stiffcore::StepNumbers& numbers) override {
+    SettingNumbers begin(stiffcore::StepNumbers& numbers) override {
         numbers[stiffcore::Uniform::HessianFactor] = accelerations.getFactor();
         machine.begin(getMethod(), numbers);
+        return {integrator->getStepSize(),
+                settings().getBeta(),
+                settings().getNewtonTolerance(),
+                double(settings().getMethod()),
+                double(settings().getStiffForceGroups()),
+                double(integrator->getIntegrationForceGroups())};
     }
     [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
         forces ? accelerations.refuseForces(molecule) : accelerations.refuseMatrix(molecule);
@@ -145,8 +143,8 @@ private:
     void kickAndDrift(Method::Phase accelerate) {
         particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(), [&] {
             if (settings().getMethod() != Integrator::NewmarkOneIteration)
-                return run(machine, {accelerate, Method::Kick, Method::Drift});
-            run(machine, {accelerate, Method::Kick});
+                return machine.run({accelerate, Method::Kick, Method::Drift});
+            machine.run({accelerate, Method::Kick});
             driftOnce();
         });
     }
@@ -156,12 +154,12 @@ private:
         computeVirtualSites();
         if (thermostat != nullptr &&
             !particles.hasConstraints()) // which would come in between: once through all blocks
-            return run(machine, {accelerate(), Method::Kick, Method::Thermalize});
-        run(machine, {accelerate(), Method::Kick});
+            return machine.run({accelerate(), Method::Kick, Method::Thermalize});
+        machine.run({accelerate(), Method::Kick});
         particles.constrainVelocities(tolerance);
         if (thermostat == nullptr)
             return;
-        run(machine, {Method::Thermalize});
+        machine.run({Method::Thermalize});
         particles.constrainVelocities(tolerance);
     }
 
