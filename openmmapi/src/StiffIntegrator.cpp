@@ -218,7 +218,7 @@ double StiffIntegrator::computeKineticEnergy() {
 }
 
 bool StiffIntegrator::kineticEnergyRequiresForce() const {
-    // The velocities are those of the present time, and forces that others compute must not be taken for ours.
+    // The velocities are taken as they are, and forces that others compute must not be taken for ours.
     return false;
 }
 

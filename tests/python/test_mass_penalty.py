@@ -207,6 +207,22 @@ def test_a_quench_is_no_collision():
     assert 0.5 < np.mean(temperatures) < 2
 
 
+def test_fast_particles_are_no_collision():
+    """Nor are velocities that somebody has set, much warmer than the heat bath, or a force that drives a particle."""
+    integrator = seeded(MassPenaltyLangevinIntegrator(300, 0.1, 0.004))
+    integrator.addPair(1, 2, 1)
+    context = bind(system_of([4]*8, external("-20*x", 0)), integrator, "Reference", np.eye(8, 3))
+    integrator.step(1000)
+    assert context.getState(velocities=True).getVelocities(asNumpy=True)._value[0, 0] > 10
+    assert integrator.getNumCollisions() == 0
+    for bath in 1, 300:
+        context = Waters(8).context(integrator := seeded(MassPenaltyLangevinIntegrator(bath, 0.1, 0.004)), REFERENCE)
+        integrator.step(200)
+        context.setVelocitiesToTemperature(1500, 1)
+        integrator.step(1000)
+        assert integrator.getNumCollisions() == 0
+
+
 def test_inertias_follow_the_parameters_of_torsions():
     """As those of a Context that has begun with them: a torsion that is switched on makes its atoms heavier."""
     torsion = force("CustomTorsionForce", "addTorsion", [(0, 1, 2, 3)], "scale*1000*(1-cos(2*theta))", scale=0)

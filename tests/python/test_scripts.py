@@ -11,7 +11,7 @@ from conftest import (FEMTOSECONDS, FORCE_FIELD, INTEGRATORS, CountingForce, Wat
                       has_heat_bath, positions_of, quick, read_pdb, remove_forces, total_energy, water_box)
 from openmmstiff import (ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
-from systems import external
+from systems import external, system_of
 from trials import advance, bind, seeded, temperature
 
 
@@ -53,6 +53,51 @@ def nve(request):
 def langevin(request):
     """Each integrator with a heat bath."""
     return request.param
+
+
+def test_forces_see_the_time_of_their_positions(nve):
+    """Also after a step that has failed: a force that depends on the time is followed to the second order."""
+    frequency, amplitude, length = 10*np.pi, 100, 0.12      # as cos(frequency t)
+    fails = []
+
+    def push(state):
+        if fails:
+            raise ValueError(fails.pop())
+        return 0.0, amplitude*np.cos(frequency*state.getTime()._value)*np.eye(1, 3)
+
+    def find_error(h):
+        context = bind(system_of([1], openmm.PythonForce(push)), nve(h), "Reference", np.zeros((1, 3)))
+        h = context.getIntegrator().getStepSize()._value
+        if nve is spook:    # its velocities are those of half a step before
+            context.setVelocities(-h/2*amplitude*np.eye(1, 3))
+        for _ in range(round(length/h)):
+            advance(context, 1)
+        fails.append("nothing")
+        begun = context.getState().getTime(), context.getStepCount()
+        with pytest.raises(openmm.OpenMMException, match="nothing"):
+            advance(context, 1)
+        assert begun == (context.getState().getTime(), context.getStepCount())
+        end = begun[0]._value
+        return abs(positions_of(context)[0, 0] - amplitude/frequency**2*(1 - np.cos(frequency*end)))
+
+    assert find_error(0.002) < 0.3*find_error(0.004) < 0.001
+
+
+def test_neighbours_in_a_narrow_triclinic_box():
+    """OpenMM's list of neighbours, which long steps have padded, has all of them where half a width is little more."""
+    modeller = app.Modeller(app.Topology(), [])
+    modeller.addSolvent(FORCE_FIELD, numAdded=300, boxShape="dodecahedron")
+    system = FORCE_FIELD.createSystem(modeller.topology, nonbondedMethod=app.PME, nonbondedCutoff=0.9, rigidWater=False)
+    context = bind(system, MassPenaltyIntegrator(0.012), "CPU", modeller.positions, threads="1")
+    openmm.LocalEnergyMinimizer.minimize(context, 10, 100)
+    context.setVelocitiesToTemperature(300, 1)
+    off = []
+    for _ in range(5):
+        advance(context, 2)
+        fresh = bind(system, openmm.VerletIntegrator(0.001), "CPU", positions_of(context), threads="1")
+        there, here = (each.getState(forces=True).getForces(asNumpy=True)._value for each in (fresh, context))
+        off.append(np.abs(there - here).max())
+    assert np.median(off) < 0.05
 
 
 def test_a_rejected_barostat_move_costs_no_evaluation(nve, platform):
@@ -179,7 +224,7 @@ def run_nve(system, positions, integrator, steps=50):
     """A Context after a run at about 300 K, in which the total energy has changed by less than 0.02 kJ/mol per atom."""
     context = bind(system, integrator, "CPU", positions)
     context.computeVirtualSites()
-    openmm.LocalEnergyMinimizer.minimize(context, 100, 30)
+    openmm.LocalEnergyMinimizer.minimize(context, 10, 100)
     context.setVelocitiesToTemperature(300, 1)
     integrator.step(1)
     before = total_energy(context)

@@ -35,6 +35,23 @@ def test_force_evaluations_of_each_method(waters, platform):
             assert evaluations == 1 and integrator.getNumNewtonIterations() == 0
 
 
+def test_a_state_without_positions_moves_nothing():
+    """A State brings the positions that are propagated, but maybe not those that belong to them; or these in the box."""
+    system = system_of([12, 12], bonds((0, 1, 0.15, 2e5)), box=2*np.eye(3))
+    for periodic in False, True:
+        system.getForce(0).setUsesPeriodicBoundaryConditions(periodic)
+        one, other = (bind(system, ZhangSkeelIntegrator(0.004), "Reference", np.array([[x, 0, 0], [x + 0.16, 0, 0]]))
+                      for x in (0, 50.3))
+        one.getIntegrator().step(3)
+        before = positions_of(other)
+        other.setState(one.getState(velocities=True, integratorParameters=True))
+        other.getIntegrator().step(1)
+        assert np.abs(positions_of(other) - before).max() < 0.1
+        other.setState(other.getState(positions=True, velocities=True, integratorParameters=True,
+                                      enforcePeriodicBox=periodic))
+        assert np.ptp(other.getIntegrator().getPropagatedPositions(asNumpy=True)._value - positions_of(other)) > 1e-4
+
+
 def test_centre_of_mass_motion_remover(waters, platform):
     waters.system.addForce(openmm.CMMotionRemover(1))
     integrator = ZhangSkeelLangevinIntegrator(300, 5, 2*FEMTOSECONDS)

@@ -44,7 +44,7 @@ public:
     /**
      * Get how many collisions the present Context has seen. At large steps molecules may come so near to each other
      * within a step that they leave with an energy that heats others, until one cannot be solved for. So a step in which
-     * a particle gets more than 30 kT, or which fails, is undone, and the motion of eight steps is gone through in
+     * a particle comes to more than 30 kT, or which fails, is undone, and the motion of eight steps is gone through in
      * quarter steps, which change neither the time nor the number of steps. The first time leaves a warning, and so
      * does each from the third within 10,000 steps on. That is done once in a hundred steps, three times in a row at most;
      * beyond that, in the first hundred steps after new positions, and if the same molecule needs it for the third time

@@ -499,11 +499,14 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
         return "        addOfGroups(&team, 1, " + (method.langevin ? h : "NUMBER(0.5)*" + h) +
                ", team.mobilities);\n        tieVelocities(&team);\n" +
                (method.langevin ? R"(
-        FOR(i, team.numMobile)
-            if (multiply(team.v + 3*i, team.v + 3*i) > 2*)" +
-                                          read(Uniform::CollisionEnergy) +
-                                          R"(*team.inverseMasses[i])
+        FOR(i, team.numMobile) {
+            const mixed4 before = velm[there[i]];
+            const mixed most = 2*)" + read(Uniform::CollisionEnergy) +
+                                          R"(*team.inverseMasses[i];
+            const mixed now = multiply(team.v + 3*i, team.v + 3*i);
+            if (now > most && now - (before.x*before.x + before.y*before.y + before.z*before.z) > NUMBER(0.25)*most)
                 wrong[0] = 1;
+        }
 )"
                                 : "");
     case Method::Drift:

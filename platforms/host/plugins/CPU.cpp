@@ -12,7 +12,8 @@ namespace {
 /** What the CPU platform gives: its state, its threads, and random numbers, a stream each, which its checkpoints hold. */
 class CpuResources final : public PlatformResources {
 public:
-    explicit CpuResources(ContextImpl& context) : data(CpuPlatform::getPlatformData(context)) {
+    explicit CpuResources(ContextImpl& context)
+            : data(CpuPlatform::getPlatformData(context)), system(context.getSystem()) {
     }
     ThreadPool* getThreads() override {
         return &data.threads;
@@ -28,12 +29,17 @@ public:
      * own quarter of the cutoff of 0.9 nm; at 5 fs, with 0.30 nm, 2 to 6 %. OpenMM's own remains where it is more, with
      * that cutoff at steps below 3 fs.
      *
-     * The list must not have been built yet; so later changes of the step have no influence.
+     * The list must not have been built yet; so later changes of the step have no influence. In a triclinic box it may
+     * miss pairs beyond half a width.
      */
     void expectSteps(double stepSize) override {
         if (data.neighborList == nullptr || data.cutoff == 0)
             return;
-        const double padding = std::min(0.37 * std::sqrt(stepSize / 0.008), 0.5 * data.cutoff);
+        double padding = std::min(0.37 * std::sqrt(stepSize / 0.008), 0.5 * data.cutoff);
+        Vec3 a, b, c;
+        system.getDefaultPeriodicBoxVectors(a, b, c);
+        if (b[0] != 0 || c[0] != 0 || c[1] != 0)
+            padding = std::min(padding, std::min({a[0], b[1], c[2]}) / 2 - data.cutoff);
         data.requestNeighborList(data.cutoff, padding, false, data.exclusions);
     }
     int getNumStreams() override {
@@ -48,6 +54,7 @@ public:
 
 private:
     CpuPlatform::PlatformData& data;
+    const System& system;
 };
 
 } // namespace

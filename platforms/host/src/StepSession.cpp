@@ -70,7 +70,7 @@ void StepSession::takeStep() try {
         lead = Lead::Device;
         state.deviceHasActed();
         takeStep(goesOn);
-        state.advanceTime(h);
+        departure.reset();
         lastStep.endsThere(dependencies);
         if (device->isTimeToAsk())
             askForFailure();
@@ -85,9 +85,12 @@ void StepSession::takeStep() try {
         particles.requirePossibleVelocities(className, h);
     });
     stepHasEnded(lastStep.endsAt(state.positions(), dependencies));
-    state.advanceTime(h);
+    departure.reset();
 }
 catch (...) {
+    if (departure)
+        state.setTime(*departure, context.getStepCount() - 1);
+    departure.reset();
     if (lead == Lead::Device) { // a force has thrown: maybe because a step has failed, and nobody has asked
         askForFailure();
         if (device->isHalfDone())
@@ -198,11 +201,16 @@ void StepSession::computeForces() {
         state.computeForces(groups);
 }
 
-void StepSession::computeVirtualSites() {
+void StepSession::arrive() {
+    const double h = integrator->getStepSize();
     if (isOnDevice())
-        return context.computeVirtualSites();
-    particles.requireFiniteVelocities(className, integrator->getStepSize());
-    state.computeVirtualSites();
+        context.computeVirtualSites();
+    else {
+        particles.requireFiniteVelocities(className, h);
+        state.computeVirtualSites();
+    }
+    departure = state.time();
+    state.setTime(*departure + h, context.getStepCount() + 1);
 }
 
 double StepSession::getThermalEnergy() const {

@@ -58,9 +58,10 @@ struct PenaltyMethod {
             return;
         case Kick:
             spread(batch, work);
+            std::copy_n(work.v.begin(), batch.numMobile, work.start.begin());
             kick(batch, (langevin ? 1 : 0.5) * h, work);
             if (langevin)
-                port.require(!hasCollided(batch, port.uniform(Uniform::CollisionEnergy), work.v));
+                port.require(!hasCollided(batch, port.uniform(Uniform::CollisionEnergy), work.start, work.v));
             return;
         case Drift:
             return port.require(driftTied(batch, 0.5 * h, port.uniform(Uniform::Tolerance), port.box(), work));
@@ -74,12 +75,15 @@ struct PenaltyMethod {
     }
 
 private:
-    /** Whether a particle has more kinetic energy than is left to chance. */
+    /** Whether a particle has more kinetic energy than is left to chance, and a kick has given it a quarter of that. */
     template <class Real>
-    static MaskOf<Real> hasCollided(const PairBatch<Real>& batch, UniformOf<Real> energy, const Vectors3<Real>& v) {
+    static MaskOf<Real> hasCollided(const PairBatch<Real>& batch, UniformOf<Real> energy, const Vectors3<Real>& before,
+                                    const Vectors3<Real>& v) {
         MaskOf<Real> collided(false);
-        for (int i = 0; i < batch.numMobile; i++)
-            collided = collided | (v[i].squaredNorm() > Real(2 * energy) * batch.inverseMasses[i]);
+        for (int i = 0; i < batch.numMobile; i++) {
+            const Real most = Real(2 * energy) * batch.inverseMasses[i], now = v[i].squaredNorm();
+            collided = collided | ((now > most) & (now - before[i].squaredNorm() > Real(0.25) * most));
+        }
         return collided;
     }
 };

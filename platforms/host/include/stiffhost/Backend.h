@@ -26,8 +26,8 @@ public:
         return resources->gaussian(part);
     }
     /**
-     * Call function(begin, end, part) for parts of [0, n), one for a stream of random numbers. They depend on nothing but
-     * n, so that a seed always gives the same noise.
+     * Call function(begin, end, part) for parts of [0, n), one for a stream of random numbers. They depend on n and the
+     * number of streams alone, so that a seed gives the same noise again: on CPU with the same number of threads.
      */
     template <class Function> void forEachPart(int n, Function&& function) {
         const int numParts = resources->getNumStreams(), numThreads = getNumThreads();

@@ -38,7 +38,7 @@ protected:
         particles.kick(0.5 * H, accelerations);
         particles.requirePossibleVelocities(className, H);
         particles.constrainMotion(H, tolerance, [&] { particles.drift(H); });
-        computeVirtualSites();
+        arrive();
         micro.average(settings(), false, accelerations);
         particles.kick(0.5 * H, accelerations);
         if (settings().getMacroMethod() == Integrator::RATTLE)

@@ -108,9 +108,9 @@ public:
     double time() const {
         return context.getTime();
     }
-    void advanceTime(double stepSize) {
-        context.setTime(context.getTime() + stepSize);
-        context.setStepCount(context.getStepCount() + 1);
+    void setTime(double time, long long stepCount) {
+        context.setTime(time);
+        context.setStepCount(stepCount);
     }
 
     const std::map<std::string, double>& getParameters() const {

@@ -63,12 +63,12 @@ protected:
         if (thermostat != nullptr) {
             kick();
             move({Method::Flow, Method::Thermalize, Method::Flow});
-            return computeVirtualSites();
+            return arrive();
         }
         if (!goesOn)
             machine.run({accelerate()});
         move({Method::Recall, Method::Kick, Method::Flow});
-        computeVirtualSites();
+        arrive();
         kick();
     }
     void forget(OpenMM::State::DataType changed) override {

@@ -92,6 +92,7 @@ protected:
     }
     void adopt(const Turn&) override {
         update();
+        noticeVelocities();
     }
     void propagate(const Turn&) override {
         velocities.propagate(state.positions(), state.changeVelocities(), state.box());
@@ -104,14 +105,14 @@ protected:
         if (thermostat != nullptr) {
             computeForces();
             execute(Method::Move);
-            return computeVirtualSites();
+            return arrive();
         }
         if (!goesOn) {
             computeForces();
             execute(Method::Start);
         }
         execute(Method::Move);
-        computeVirtualSites();
+        arrive();
         computeForces();
         execute(Method::Finish);
     }
@@ -124,15 +125,20 @@ protected:
             pairs.parametersMayHaveChanged();
         if (changed == OpenMM::State::Positions)
             calmSince = context.getStepCount();
+        if (changed == OpenMM::State::Velocities && !allowsAnyEnergy)
+            areVelocitiesNew = true;
     }
 
     HiddenState getHidden(const Turn& turn) override {
+        noticeVelocities();
         return {StepSession::getHidden(turn).vectors, {warmest}};
     }
     void setHidden(const Turn& turn, const HiddenState& hidden) override {
         StepSession::setHidden(turn, hidden);
-        if (hidden.numbers.size() == 1)
+        if (hidden.numbers.size() == 1) {
             warmest = hidden.numbers[0];
+            areVelocitiesNew = false;
+        }
     }
     bool isUpToDate() override {
         return pairs.areCurrent(settings()) && getProgram() == compiledFor;
@@ -171,6 +177,15 @@ private:
     bool isMetricCorrected() const {
         const auto* langevin = dynamic_cast<const OpenMMStiff::MassPenaltyLangevinIntegrator*>(integrator);
         return langevin != nullptr && langevin->getMetricCorrection();
+    }
+    /** Remember how warm velocities are that somebody has set. */
+    void noticeVelocities() {
+        if (!areVelocitiesNew)
+            return;
+        const double own = 2 * particles.computeKineticEnergy() / (3 * particles.getMasses().size());
+        if (std::isfinite(own))
+            warmest = std::max(warmest, own);
+        areVelocitiesNew = false;
     }
     /** Whether too much energy must come of a collision, and not of how the run began, or of too large a step. */
     bool isAlert() const {
@@ -219,8 +234,8 @@ private:
     /// The step at which the run has begun; later by so many for each collision, but for those that are long past.
     static constexpr int calmSteps = 100;
     long long calmSince = 0;
-    double warmest = 0; // kJ/mol, of the thermal energies until now
-    bool allowsAnyEnergy = false;
+    double warmest = 0; // kJ/mol, of the thermal energies until now, and of velocities that have been set
+    bool allowsAnyEnergy = false, areVelocitiesNew = false;
 };
 
 } // namespace stiffhost

@@ -89,7 +89,7 @@ protected:
         computeForces();
         kick();
         particles.drift(integrator->getStepSize());
-        computeVirtualSites();
+        arrive();
     }
     void stepHasEnded(const Vectors&) override {
         multipliers.swap(lambda);

@@ -14,6 +14,7 @@
 #include "openmmstiff/internal/windowsExportStiff.h"
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace stiffhost {
@@ -141,8 +142,11 @@ protected:
     // Phases that all methods have.
 
     void computeForces();
-    /** After a motion. On the host, one that has no end is found out before forces are asked for there. */
-    void computeVirtualSites();
+    /**
+     * A motion has come to the positions and the time of the end of the step: virtual sites follow. On the host, a motion
+     * that has no end is found out before forces are asked for there.
+     */
+    void arrive();
 
     /** kT [kJ/mol], 0 without a heat bath. */
     double getThermalEnergy() const;
@@ -194,6 +198,8 @@ private:
     /// Whether steps have ended on the device, which remembers the state there.
     bool isRemembered = false;
     long long countAtBeginning = 0;
+    /// When the present step began, once it has arrived at its end.
+    std::optional<double> departure;
 };
 
 } // namespace stiffhost

@@ -9,6 +9,7 @@
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "stiffcore/methods/ImplicitMethod.h"
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -93,13 +94,30 @@ protected:
         x.set(propagated, state.positions());
     }
 
+    // With a measure of how far the positions are that are shown: a State may have come without its own.
+
     HiddenState getHidden(const Turn&) override {
-        return {x.get(state.positions()), {}};
+        const Vectors& propagated = x.get(state.positions());
+        return {propagated, {sumSquaredOffsets(propagated)}};
     }
     void setHidden(const Turn&, const HiddenState& hidden) override {
-        if (hidden.vectors.size() == state.positions().size())
+        const double rounding = 0.01, least = 1e-10; // where positions have single precision, relative and nm^2
+        if (hidden.vectors.size() == state.positions().size() && hidden.numbers.size() == 1 &&
+            std::abs(sumSquaredOffsets(hidden.vectors) - hidden.numbers[0]) <= rounding * hidden.numbers[0] + least)
             x.set(hidden.vectors, state.positions());
         tieHidden();
+    }
+    /** Whether positions that are shown have been moved into the box or not. */
+    double sumSquaredOffsets(const Vectors& propagated) {
+        const bool periodic = state.getSystem().usesPeriodicBoundaryConditions();
+        const stiffcore::Box box = state.box();
+        double sum = 0;
+        for (size_t i = 0; i < propagated.size(); i++) {
+            const OpenMM::Vec3 d = propagated[i] - state.positions()[i];
+            const stiffcore::Vector3<double> offset(d[0], d[1], d[2]);
+            sum += (periodic ? box.minimumImage(offset) : offset).squaredNorm();
+        }
+        return sum;
     }
 
     SettingNumbers begin(stiffcore::StepNumbers& numbers) override {
@@ -151,7 +169,7 @@ private:
     /** The other half of the kick, with the accelerations at the new positions, and the heat bath. */
     void kickAndThermalize() {
         const double tolerance = integrator->getConstraintTolerance();
-        computeVirtualSites();
+        arrive();
         if (thermostat != nullptr &&
             !particles.hasConstraints()) // which would come in between: once through all blocks
             return machine.run({accelerate(), Method::Kick, Method::Thermalize});
