@@ -384,16 +384,23 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
     }
     for (size_t t = 0; t < torsions.size(); t++)
         add({torsions[t].particles.begin(), torsions[t].particles.end()}, t, torsionsOf, {torsions[t].curvature});
-    for (const auto& [bond, length] : graph.lengths) {
-        vector<double>& description = descriptions[moleculeOf[bond.first]];
-        description.insert(description.end(), {double(placeOf[bond.first]), double(placeOf[bond.second]), length});
-    }
     std::map<vector<double>, int> kindOfDescription;
     for (size_t m = 0; m < members.size(); m++) {
         vector<double>& description = descriptions[m];
-        description.push_back(members[m].size());
-        for (int particle : members[m])
-            description.push_back(system.getParticleMass(particle));
+        auto append = [&](int other, double length) {
+            if (moleculeOf[other] == int(m))
+                description.insert(description.end(), {double(placeOf[other]), length});
+        };
+        for (int particle : members[m]) {
+            description.insert(description.end(), {-1, system.getParticleMass(particle)});
+            for (int other : graph.neighbours[particle])
+                append(other, graph.lengths.at(ordered(particle, other)));
+            for (const auto* held : {&graph.constraintsOf, &graph.anglesOf}) {
+                description.push_back(-1);
+                for (const auto& [other, length] : (*held)[particle])
+                    append(other, length);
+            }
+        }
         const auto [place, isNew] = kindOfDescription.insert({std::move(description), kinds.size()});
         kindOf.push_back(place->second);
         if (isNew) {

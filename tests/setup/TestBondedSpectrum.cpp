@@ -196,6 +196,36 @@ CLAIM(testEqualMoleculesAreAlike) {
     }
 }
 
+/** Molecules that differ in a constraint across an angle alone have each the inertias that it has by itself. */
+CLAIM(testConstraintsAcrossAnglesTellMoleculesApart) {
+    auto addTo = [](Builder& builder, double theta) {
+        const int first = builder.system.getNumParticles();
+        for (int k = 0; k < 4; k++)
+            builder.add(12);
+        for (int k = 0; k < 3; k++)
+            builder.bond(first + k, first + k + 1);
+        builder.angle(first + 1, first + 2, first + 3, 1.9);
+        builder.bond(first + 1, builder.add(16), 0.13);
+        for (int end : {0, 2})
+            builder.angle(first + end, first + 1, first + 4, 2.05);
+        builder.torsions->addTorsion(first, first + 2, first + 1, first + 4, 2, pi, 300);
+        builder.system.addConstraint(first, first + 2, 2 * bondLength * std::sin(theta / 2));
+    };
+    auto inertiasWith = [&](const vector<double>& angles) {
+        Builder builder;
+        for (double theta : angles)
+            addTo(builder, theta);
+        return inertiasOf(choose(builder.system, 0.0192));
+    };
+    const double small = 1.6, large = 2.3;
+    const std::map<int, double> both = inertiasWith({small, large});
+    std::map<int, double> alone = inertiasWith({small});
+    for (const auto& [particle, inertia] : inertiasWith({large}))
+        alone[5 + particle] = inertia;
+    ASSERT(both == alone);
+    ASSERT(alone.at(4) != alone.at(9));
+}
+
 /** A long chain is looked at in pieces: atoms in the middle get as much as those of one piece. */
 CLAIM(testLargeMoleculesAreDivided) {
     auto addedTo = [](int size) {
