@@ -16,6 +16,7 @@
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -47,6 +48,14 @@ void addBetween(MatrixXd& matrix, int i, int j, const Matrix3<double>& block) {
         for (int b : {i, j})
             matrix.block<3, 3>(3 * a, 3 * b) += (a == b ? 1 : -1) * block;
 }
+
+/** An order of numbers which may be none, as parameters of a Context may. */
+struct BitOrder {
+    bool operator()(const vector<double>& a, const vector<double>& b) const {
+        return a.size() != b.size() ? a.size() < b.size()
+                                    : std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) < 0;
+    }
+};
 
 /** Some particles of a molecule, by their places there in ascending order, with those around them. */
 struct Piece {
@@ -330,11 +339,19 @@ void raise(const Molecule& molecule, double shortest, Inertias& inertias) {
 
 } // namespace
 
+struct BondedSpectrum::Known {
+    using Kind = std::shared_ptr<const Molecule>;
+    std::map<vector<double>, Kind, BitOrder> kinds; // by what tells them apart
+    std::map<std::pair<Kind, vector<double>>, Inertias> inertias;
+};
+
 BondedSpectrum::~BondedSpectrum() = default;
 
 BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int integrationGroups,
-                               const std::map<std::string, double>& parameters, const string& className)
-        : system(system), graph(graph), moleculeOf(system.getNumParticles()), placeOf(system.getNumParticles()) {
+                               const std::map<std::string, double>& parameters, const string& className,
+                               const BondedSpectrum* previous)
+        : system(system), graph(graph), known(std::make_shared<Known>()), moleculeOf(system.getNumParticles()),
+          placeOf(system.getNumParticles()) {
     const int numParticles = system.getNumParticles();
     Sets sets(numParticles);
     for (const auto& bond : graph.lengths)
@@ -346,11 +363,6 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
             placeOf[members[m][place]] = place;
         }
     collect(integrationGroups, className);
-    vector<FunctionCopy> functions;
-    for (const auto& function : terms.functions) {
-        functions.emplace_back(*function, function->coordinates.size() == 1 ? 2 : 1);
-        functions.back()->setGlobals(parameters);
-    }
 
     // What tells molecules apart, and the terms of each particle, which is their first one.
 
@@ -380,11 +392,18 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
         const FunctionTerm& term = terms.functionTerms[t];
         vector<double> numbers = {-1.0 - term.function};
         numbers.insert(numbers.end(), term.parameters.begin(), term.parameters.end());
+        for (const string& global : terms.functions[term.function]->globals) {
+            const auto value = parameters.find(global);
+            numbers.push_back(value == parameters.end() ? std::nan("") : value->second);
+        }
         add(term.getParticles(), t, functionsOf, numbers);
     }
     for (size_t t = 0; t < torsions.size(); t++)
         add({torsions[t].particles.begin(), torsions[t].particles.end()}, t, torsionsOf, {torsions[t].curvature});
-    std::map<vector<double>, int> kindOfDescription;
+    const bool isSimilar = previous != nullptr && describe(previous->terms.functions) == describe(terms.functions);
+    const Known none, &before = isSimilar ? *previous->known : none;
+    known->inertias = before.inertias;
+    vector<FunctionCopy> functions; // for new molecules only, as derivatives of long expressions take their time
     for (size_t m = 0; m < members.size(); m++) {
         vector<double>& description = descriptions[m];
         auto append = [&](int other, double length) {
@@ -401,12 +420,22 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
                     append(other, length);
             }
         }
-        const auto [place, isNew] = kindOfDescription.insert({std::move(description), kinds.size()});
-        kindOf.push_back(place->second);
-        if (isNew) {
-            kinds.push_back({members[m], {}, {}});
-            divide(kinds.back(), coordinatesOf, functionsOf, torsionsOf, functions);
+        auto& [numbers, kind] = *known->kinds.try_emplace(std::move(description)).first;
+        if (kind == nullptr) {
+            if (const auto same = before.kinds.find(numbers); same != before.kinds.end())
+                kind = same->second;
+            else {
+                for (size_t f = functions.size(); f < terms.functions.size(); f++) {
+                    functions.emplace_back(*terms.functions[f], terms.functions[f]->coordinates.size() == 1 ? 2 : 1);
+                    functions.back()->setGlobals(parameters);
+                }
+                auto molecule = std::make_shared<Molecule>();
+                molecule->particles = members[m];
+                divide(*molecule, coordinatesOf, functionsOf, torsionsOf, functions);
+                kind = molecule;
+            }
         }
+        kindOf.push_back(kind);
     }
 }
 
@@ -574,7 +603,7 @@ PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<
     auto findOwner = [&](const PairInertia& pair) -> Inertias* { // of what is within a molecule that has pieces
         const int molecule = moleculeOf[pair.particle1];
         const bool isWithin = (pair.particle2 < 0 || moleculeOf[pair.particle2] == molecule);
-        return isWithin && !kinds[kindOf[molecule]].pieces.empty() ? &all[molecule] : nullptr;
+        return isWithin && !kindOf[molecule]->pieces.empty() ? &all[molecule] : nullptr;
     };
     auto byPlaces = [&](PairInertia pair, int index, bool isBond) -> Inertias::Pair {
         pair.particle1 = placeOf[pair.particle1];
@@ -599,14 +628,18 @@ PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<
 
     // Equal ones once.
 
-    std::map<std::pair<int, vector<double>>, Inertias> known;
+    const auto before = std::exchange(known->inertias, {});
     for (size_t m = 0; m < members.size(); m++) {
-        const Molecule& molecule = kinds[kindOf[m]];
+        const Molecule& molecule = *kindOf[m];
         if (molecule.pieces.empty())
             continue;
-        const auto [place, isNew] = known.insert({{kindOf[m], all[m].describe()}, all[m]});
+        vector<double> description = all[m].describe();
+        description.insert(description.end(), {shortest, double(mostPairs)});
+        const auto [place, isNew] = known->inertias.insert({{kindOf[m], std::move(description)}, all[m]});
         Inertias& found = place->second;
-        if (isNew) {
+        if (const auto same = before.find(place->first); isNew && same != before.end())
+            found = same->second;
+        else if (isNew) {
             found.masses = molecule.masses;
             found.isTaken.assign(molecule.particles.size(), false);
             for (const Inertias::Pair& bond : found.bonds)

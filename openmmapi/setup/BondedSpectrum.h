@@ -6,6 +6,7 @@
 #include "stiffcore/model/TermFunction.h"
 #include <array>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,14 @@ namespace OpenMMStiff {
  */
 class OPENMM_EXPORT_STIFF BondedSpectrum {
 public:
-    /** @param graph   outlives it; for the others see BondedStiffness */
+    /**
+     * @param graph      outlives it; for the others see BondedStiffness
+     * @param previous   that of the System before parameters changed, of which molecules that are the same are taken
+     *                   over; or null
+     */
     BondedSpectrum(const OpenMM::System& system, const BondGraph& graph, int integrationGroups,
-                   const std::map<std::string, double>& parameters, const std::string& className);
+                   const std::map<std::string, double>& parameters, const std::string& className,
+                   const BondedSpectrum* previous = nullptr);
     ~BondedSpectrum();
 
     /**
@@ -58,9 +64,11 @@ private:
     const BondGraph& graph;
     StiffTerms terms;
     std::vector<StiffTorsion> torsions;
-    /// Molecules that differ from each other; and for each molecule which of them it is equal to, and its particles.
-    std::vector<Molecule> kinds;
-    std::vector<int> kindOf;
+    /// Molecules that differ from each other, and what has been chosen for them last.
+    struct Known;
+    const std::shared_ptr<Known> known;
+    /// For each molecule what it is equal to, and its particles.
+    std::vector<std::shared_ptr<const Molecule>> kindOf;
     std::vector<std::vector<int>> members;
     /// For each particle its molecule, and its place there.
     std::vector<int> moleculeOf, placeOf;

@@ -28,16 +28,17 @@ vector<PairInertia> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& i
 }
 
 KeptPairs::Bonded::Bonded(const System& system, const vector<PairInertia>& constraints, int groups,
-                          const std::map<std::string, double>& parameters, const std::string& className)
+                          const std::map<std::string, double>& parameters, const std::string& className,
+                          const Bonded* previous)
         : stiffness(system, constraints, groups, parameters, className), graph(system, constraints, &stiffness),
-          spectrum(system, graph, groups, parameters, className) {
+          spectrum(system, graph, groups, parameters, className, previous ? &previous->spectrum : nullptr) {
 }
 
 void KeptPairs::noticeParameters() {
     for (size_t i = 0; i < present.size(); i++)
         if (std::memcmp(present[i], &selected[i], sizeof(double)) != 0) {
             selected[i] = *present[i];
-            bonded = nullptr;
+            isSuspect = true;
             numChanges++;
         }
 }
@@ -82,9 +83,10 @@ PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
         return chosen;
     }
     const int presentGroups = integrator.getIntegrationForceGroups();
-    if (bonded == nullptr || presentGroups != forceGroups) {
-        bonded = std::make_unique<Bonded>(system, constraints, presentGroups, parameters, className);
+    if (isSuspect || presentGroups != forceGroups) {
+        bonded = std::make_unique<Bonded>(system, constraints, presentGroups, parameters, className, bonded.get());
         forceGroups = presentGroups;
+        isSuspect = false;
     }
     return bonded->spectrum.choose(choosePairs(system, constraints, &bonded->stiffness, ownPairs, period, className),
                                    chooseBonds(system, bonded->graph, inertia, follows, ownBonds, className),

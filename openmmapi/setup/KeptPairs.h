@@ -74,7 +74,7 @@ public:
     void requirePossible(const MassPenaltyIntegrator& integrator) const;
     /** The parameters of the bonded forces may have changed. */
     void parametersMayHaveChanged() {
-        bonded = nullptr;
+        isSuspect = true;
         kept.forget();
         next.forget();
     }
@@ -99,14 +99,14 @@ private:
     /// Of the bonded forces, and the force groups that they were found for.
     struct Bonded {
         Bonded(const OpenMM::System& system, const std::vector<PairInertia>& constraints, int groups,
-               const std::map<std::string, double>& parameters, const std::string& className);
+               const std::map<std::string, double>& parameters, const std::string& className, const Bonded* previous);
         BondedStiffness stiffness;
         BondGraph graph;
         BondedSpectrum spectrum;
     };
     std::unique_ptr<const Bonded> bonded;
     int forceGroups = 0;
-    bool isHeld = false;
+    bool isSuspect = true, isHeld = false;
     std::vector<Block> blocks;
     bool anchored = false;
 };

@@ -5,6 +5,7 @@
 
 #include "SystemTest.h"
 #include "setup/BondedSpectrum.h"
+#include <ctime>
 
 namespace {
 
@@ -61,16 +62,33 @@ struct Builder {
     }
 };
 
+const string name = "SomeIntegrator";
+using Globals = std::map<string, double>;
+
+/** That of a System, with what it refers to. */
+struct Spectrum {
+    const System& system;
+    const vector<PairInertia> constraints;
+    const BondedStiffness bonded;
+    const BondGraph graph;
+    const BondedSpectrum spectrum;
+
+    explicit Spectrum(const System& system, const Globals& globals = {}, const Spectrum* previous = nullptr)
+            : system(system), constraints(readConstraints(system)), bonded(system, constraints, -1, globals, name),
+              graph(system, constraints, &bonded),
+              spectrum(system, graph, -1, globals, name, previous ? &previous->spectrum : nullptr) {
+    }
+    PairTerms choose(double shortest, const vector<PairInertia>& given = {}, const vector<PairInertia>& givenBonds = {},
+                     double inertia = 0, int mostPairs = 0) const {
+        const double period = 0.192; // ps
+        return spectrum.choose(choosePairs(system, constraints, &bonded, given, period, name),
+                               chooseBonds(system, graph, inertia, true, givenBonds, name), shortest, mostPairs);
+    }
+};
+
 PairTerms choose(const System& system, double shortest = 0, const vector<PairInertia>& given = {},
                  const vector<PairInertia>& givenBonds = {}, double inertia = 0, int mostPairs = 0) {
-    const string name = "SomeIntegrator";
-    const double period = 0.192; // ps
-    const vector<PairInertia> constraints = readConstraints(system);
-    const BondedStiffness bonded(system, constraints, -1, {}, name);
-    const BondGraph graph(system, constraints, &bonded);
-    return BondedSpectrum(system, graph, -1, {}, name)
-            .choose(choosePairs(system, constraints, &bonded, given, period, name),
-                    chooseBonds(system, graph, inertia, true, givenBonds, name), shortest, mostPairs);
+    return Spectrum(system).choose(shortest, given, givenBonds, inertia, mostPairs);
 }
 
 /** What each particle, or bond of a hydrogen by the hydrogen, has got. */
@@ -224,6 +242,47 @@ CLAIM(testConstraintsAcrossAnglesTellMoleculesApart) {
         alone[5 + particle] = inertia;
     ASSERT(both == alone);
     ASSERT(alone.at(4) != alone.at(9));
+}
+
+/**
+ * After a change of parameters, inertias are those of a spectrum that is made anew, and molecules that are the same are
+ * not looked at again.
+ */
+CLAIM(testMoleculesThatHaveNotChangedAreTakenOver) {
+    const double shortest = 0.03, none = std::numeric_limits<double>::quiet_NaN();
+    Builder builder;
+    builder.addChain(100, 60);
+    builder.addRing(6, 30);
+    auto* pulling = new CustomBondForce("0.5*share*k*(r-length)^2");
+    pulling->addPerBondParameter("share");
+    pulling->addGlobalParameter("k", 0);
+    pulling->addGlobalParameter("length", 0);
+    pulling->addBond(0, 99, {0.001}); // too soft to count
+    pulling->addBond(100, 101, {1});
+    builder.system.addForce(pulling);
+    Globals globals = {{"k", 1000}, {"length", bondLength}};
+    const Spectrum first(builder.system, globals);
+    const PairTerms before = first.choose(shortest);
+    auto change = [&](const std::function<void()>& parameters) {
+        parameters();
+        std::clock_t start = std::clock();
+        const Spectrum anew(builder.system, globals);
+        const PairTerms expected = anew.choose(shortest);
+        const std::clock_t ofAll = std::clock() - start;
+        start = std::clock();
+        const Spectrum next(builder.system, globals, &first);
+        const PairTerms found = next.choose(shortest);
+        ASSERT(5 * (std::clock() - start) < ofAll);
+        ASSERT(found == expected);
+        ASSERT(found == next.choose(shortest));
+        ASSERT(next.choose(2 * shortest) == anew.choose(2 * shortest));
+        return found == before;
+    };
+    ASSERT(change([] {}));
+    ASSERT(!change([&] { globals["k"] = 3e5; }));
+    ASSERT(!change([&] { globals["length"] = 0.15; }));
+    change([&] { globals["length"] = none; });
+    ASSERT(!change([&] { builder.torsions->setTorsionParameters(100, 100, 101, 102, 103, 2, pi, 90); }));
 }
 
 /** A long chain is looked at in pieces: atoms in the middle get as much as those of one piece. */
