@@ -103,7 +103,7 @@ struct Inertias {
         }
     };
     vector<Pair> pairs, bonds;
-    /// Of each particle with what is added; and whether it is a hydrogen, or has been given what is added.
+    /// Of each particle with what is added; and whether it is a hydrogen, never moves, or has been given what is added.
     vector<double> masses;
     vector<bool> isTaken;
 
@@ -641,7 +641,8 @@ PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<
             found = same->second;
         else if (isNew) {
             found.masses = molecule.masses;
-            found.isTaken.assign(molecule.particles.size(), false);
+            for (double mass : molecule.masses)
+                found.isTaken.push_back(mass == fixedMass);
             for (const Inertias::Pair& bond : found.bonds)
                 if (bond.particle2 < 0) {
                     found.isTaken[bond.particle1] = true;

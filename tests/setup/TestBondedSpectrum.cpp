@@ -165,6 +165,23 @@ CLAIM(testWhatIsTooFastIsMadeHeavierByAsMuch) {
     ASSERT_EQUAL_TOL(0.0128, limitWith(added), 5e-3);
 }
 
+/** What never moves is not made heavier, whatever is too fast beside it. */
+CLAIM(testFixedParticlesAreNotMadeHeavier) {
+    const vector<double> masses = {12, 16, 35, 35};
+    for (int fixed : {0, 1, 2, 3}) {
+        Builder flat;
+        for (int i = 0; i < 4; i++)
+            flat.add(i == fixed ? 0 : masses[i]);
+        for (int i : {1, 2, 3}) {
+            flat.bond(0, i);
+            flat.angle(i, 0, i % 3 + 1, 2 * pi / 3);
+        }
+        flat.torsions->addTorsion(1, 2, 0, 3, 2, pi, 900);
+        const std::map<int, double> added = inertiasOf(choose(flat.system, 0.0192));
+        ASSERT(!added.empty() && added.count(fixed) == 0);
+    }
+}
+
 /**
  * An energy map counts by its curvature along an angle, the fourth root of the mean of its fourth power where it is
  * positive, with Boltzmann's weights: here k = -V'', of V = height sin(phi). Light atoms at the ends of an axis that is
