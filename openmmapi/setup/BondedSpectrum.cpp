@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -32,6 +33,8 @@ namespace {
 
 /// Pieces have so many atoms, if no ring is larger, and what is so many bonds around them.
 const int sizeOfPiece = 14, surroundings = 3;
+/// Of atoms with their surroundings, how many bonds there are at most, by their ends: elastic networks have more.
+const int mostEnds = 400;
 /// Rings up to this size, planar groups and what is bonded once stay together, up to so many atoms.
 const int largestRing = 8, mostTogether = 40;
 /// How stiff constraints are while a minimum is found, as bonds are, and what is only of help [kJ/mol/nm^2].
@@ -536,7 +539,13 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
         vector<int> own;
         for (int place : places)
             own.push_back(particles[place]);
-        Block block = {graph.findNear(own, surroundings), 0, {}, {}};
+        Block block = {own, 0, {}, {}};
+        for (int shell = 0; shell < surroundings; shell++) {
+            const vector<int> wider = graph.findNear(block.particles, 1);
+            if (std::accumulate(wider.begin(), wider.end(), 0, [&](int n, int i) { return n + count(i); }) > mostEnds)
+                break;
+            block.particles = wider;
+        }
         std::sort(block.particles.begin(), block.particles.end());
         block.numMobile = block.particles.size();
         Piece piece;

@@ -315,6 +315,24 @@ CLAIM(testLargeMoleculesAreDivided) {
         ASSERT_EQUAL_TOL(few.at(6), many.at(i), 0.25);
 }
 
+/** Elastic networks, in which all is near to all, are looked at piece by piece, too, and quickly. */
+CLAIM(testElasticNetworksAreDivided) {
+    const int side = 6;
+    Builder network;
+    vector<Vec3> places;
+    for (int i = 0; i < side * side * side; i++) {
+        places.push_back(Vec3(0.4 * (i % side), 0.4 * (i / side % side), 0.4 * (i / side / side)));
+        network.add(72);
+        for (int j = 0; j < i; j++)
+            if (const double length = norm(places[i] - places[j]); length < 0.9)
+                network.bonds->addBond(i, j, length, 500);
+    }
+    const std::clock_t start = std::clock();
+    const PairTerms terms = choose(network.system, 0.032);
+    ASSERT(terms.pairs.empty() && terms.bonds.empty());
+    ASSERT(std::clock() - start < 10 * CLOCKS_PER_SEC);
+}
+
 /**
  * Where a chain is cut, its atoms are heavier in place of the pairs between blocks: the atoms of a bond that is cut, which
  * alone would be too fast, and by less than they would have to be alone, as their blocks are heavy.
