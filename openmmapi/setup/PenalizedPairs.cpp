@@ -222,9 +222,11 @@ public:
         for (const Angle& angle : angles)
             place(angle, found.looseAngles);
         for (Pair& pair : pairs) {
-            const double ofDistance = (pair.isBond || pair.ofAngles > 0 ? pair.ofDistance : pair.ofHarmonic);
+            pair.isOther = (!pair.isBond && pair.ofAngles == 0 && pair.ofHarmonic == 0);
+            const bool counts = (pair.isBond || pair.ofAngles > 0 || pair.isOther);
+            const double ofDistance = (counts ? pair.ofDistance : pair.ofHarmonic);
             pair.curvature = ofDistance + pair.ofAngles;
-            if (0.5 * ofDistance * pair.length * pair.length + pair.barrier > minBarrier)
+            if (!pair.isOther && 0.5 * ofDistance * pair.length * pair.length + pair.barrier > minBarrier)
                 pair.stiffness = pair.curvature;
             found.pairs.push_back(pair);
         }

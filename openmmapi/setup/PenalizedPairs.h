@@ -46,6 +46,8 @@ struct OPENMM_EXPORT_STIFF BondedStiffness {
         /// bond.
         double length = 0;
         bool isBond = false;
+        /// Whether custom forces alone act on it, and it is no bond: particles may never come near this length.
+        bool isOther = false;
         /// The force constant; and that which an inertia can follow, 0 if it is none of a bond or of an angle, or if
         /// its particles can pass through each other [kJ/mol/nm^2].
         double curvature = 0, stiffness = 0;

@@ -95,12 +95,22 @@ bool StiffMotion::acts(const Force& force) const {
 }
 
 void StiffMotion::findFastest(const vector<Vec3>& positions) {
+    const double near = 0.3; // of the length
+    const int known = positions.size();
+    auto isNearLength = [&](const BondedStiffness::Pair& pair) {
+        if (std::max(pair.particle1, pair.particle2) >= known)
+            return false; // the Context does not have it yet
+        const Vec3 d = positions[pair.particle1] - positions[pair.particle2];
+        return std::abs(std::sqrt(d.dot(d)) - pair.length) < near * pair.length;
+    };
     for (const BondedStiffness::Pair& pair : bonded.pairs) {
         const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
         const Motion motion = {{pair.particle1, pair.particle2},
                                system.getForce(pair.force).getName(),
                                2 * pi / std::sqrt(pair.curvature * inverseMass)};
         if (!(motion.period > 0) || std::isinf(motion.period))
+            continue;
+        if (pair.isOther && !isNearLength(pair))
             continue;
         shortestPeriod = std::min(shortestPeriod, motion.period);
         consider(motion);

@@ -104,6 +104,25 @@ CLAIM(testMotionThatNoPairSlowsIsSaid, Platform& platform) {
                    {"particles 0, 1 and 2 under 'HarmonicAngleForce'", "a period of 0.0358", "Nothing slows it down"});
 }
 
+/** So is a stiff spring of a custom force that is no bond, but no minimum that is out of reach, as of two charges. */
+CLAIM(testStiffSpringsThatAreNoBondsAreSaid, Platform& platform) {
+    for (double length : {0.31, 0.15}) {
+        Model model = makeWaterCluster(2);
+        auto* spring = new CustomBondForce("0.7e5*(r-length)^2");
+        spring->addGlobalParameter("length", length);
+        spring->addBond(0, 3);
+        model.system.addForce(spring);
+        MassPenaltyIntegrator integrator(0.012);
+        ModelContext context(model, integrator, platform);
+        const string text = integrator.describeStiffMotion();
+        if (length < 0.2) {
+            ASSERT(text.find("The fastest") == string::npos);
+        }
+        else // 2 pi sqrt(m / 2 k)
+            assertHasWords(text, {"particles 0 and 3 under 'CustomBondForce'", "a period of 0.0474"});
+    }
+}
+
 /** Bonds inside of another Force are known to be there, beside others that are recognized; a distance is no bond. */
 CLAIM(testBondsInOtherForcesAreSaid, Platform& platform) {
     Model model = makeLoneWaters(2);
