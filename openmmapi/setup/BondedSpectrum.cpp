@@ -455,8 +455,11 @@ void BondedSpectrum::collect(int integrationGroups, const string& className) {
         else if (auto maps = dynamic_cast<const CMAPTorsionForce*>(&force))
             addMaps(*maps);
     }
-    for (StiffCoordinate& coordinate : terms.coordinates)
+    for (StiffCoordinate& coordinate : terms.coordinates) {
         coordinate.periodic = false;
+        if (coordinate.straight)
+            coordinate.s0 = pi; // at an angle beyond it the slope would not vanish, and stiffen what is straight
+    }
     for (FunctionTerm& term : terms.functionTerms)
         term.periodic = false;
 }

@@ -45,7 +45,7 @@ public:
         double place = 0, curvature = 0; // 0 if there is none
     };
 
-    /** @param places   minima are looked for between each and the next */
+    /** @param places   minima are looked for between each and the next, and in the last one if that is pi, of angles */
     Minima(const ParsedFunction& energy, const std::map<string, double>& globals, const vector<double>& places)
             : energy(*energy.function, 2), places(places), isConstant(energy.coordinates.empty()) {
         this->energy->setGlobals(globals);
@@ -67,7 +67,7 @@ private:
         for (size_t k = 1; k < places.size(); k++) {
             double low = places[k - 1], high = places[k];
             const double before = std::exchange(slope, getSlope(high));
-            if (!(before < 0 && slope >= 0))
+            if (!(before < 0 && (slope >= 0 || high == pi)))
                 continue;
             while (high - low > 1e-14 * high) {
                 const double middle = 0.5 * (low + high);
