@@ -156,6 +156,16 @@ double requireMovable(const System& system, const PairInertia& pair, bool mayBeA
     return inverseMass;
 }
 
+/** Whether a System is periodic, as far as its forces say; some of plugins do not. */
+bool isPeriodic(const System& system) {
+    try {
+        return system.usesPeriodicBoundaryConditions();
+    }
+    catch (const OpenMMException&) {
+        return false;
+    }
+}
+
 /** What a hydrogen is bound to; -1 if it is none. */
 int findPartner(const System& system, const BondGraph& graph, int hydrogen) {
     const double largestMass = 5, largestRatio = 0.5, mass = system.getParticleMass(hydrogen);
@@ -410,8 +420,10 @@ vector<PairInertia> OpenMMStiff::choosePairs(const System& system, const vector<
             choose({pair.particle1, pair.particle2, inertia, 0, pair.periodic},
                    inverseMass > 0 && inertia * inverseMass > minInertia && !virtualSite);
         }
+    const bool periodic = isPeriodic(system);
     for (size_t p = 0; p < explicitPairs.size(); p++) {
         PairInertia pair = explicitPairs[p];
+        pair.periodic = periodic;
         pair.isGiven = true;
         choose(pair, pair.inertia * requireMovable(system, pair, false, message(className, ": pair ", p),
                                                    "setPairParameters()") >

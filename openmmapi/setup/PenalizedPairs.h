@@ -70,8 +70,8 @@ OPENMM_EXPORT_STIFF std::vector<const double*> selectParameters(const OpenMM::Sy
 
 /**
  * Give each pair its inertia: kappa = k / omega^2 - mu, where mu is the reduced mass and omega = 2 pi / period, if that
- * is positive; explicit pairs have theirs. Constraints of the System are pairs of infinite inertia, and take the
- * place of others between the same particles.
+ * is positive; explicit pairs have theirs, and are periodic if the System is. Constraints of the System are pairs of
+ * infinite inertia, and take the place of others between the same particles.
  *
  * @param bonded          the pairs of the bonded forces, with their stiffness; or null
  * @param explicitPairs   pairs given by the user, which take the place of bonded ones

@@ -186,6 +186,25 @@ CLAIM(testPairsWithoutDirectionAreLeftOut, Platform& platform) {
     ASSERT_EQUAL_TOL(before, totalEnergy(context), 0.1);
 }
 
+/** A pair that a user has given is the same across the face of a periodic box as inside it. */
+CLAIM(testGivenPairsMayCrossTheBox, Platform& platform) {
+    vector<vector<Vec3>> velocities;
+    for (double shift : {0.0, 1.0}) {
+        Model model;
+        addParticles(model.system, {16, 12});
+        model.system.setDefaultPeriodicBoxVectors(Vec3(1, 0, 0), Vec3(0, 1, 0), Vec3(0, 0, 1));
+        model.positions = {Vec3(0.45, 0, 0), Vec3(0.57 - shift, 0.02, 0)};
+        addBonds(model.system, {{0, 1, 0.12, 9e5}}).setUsesPeriodicBoundaryConditions(true);
+        MassPenaltyIntegrator integrator(0.004);
+        integrator.addPair(0, 1, 300);
+        ModelContext context(model, integrator, platform);
+        context.setVelocitiesToTemperature(300, 1);
+        integrator.step(20);
+        velocities.push_back(getVelocities(context));
+    }
+    ASSERT(largestDifference(velocities[0], velocities[1]) < byRounding(platform, 1e-9, 1e-8, 1e-3));
+}
+
 /** Custom forces give the same inertias as harmonic ones of the same curvature, whatever the first positions are. */
 CLAIM(testCustomForcesAreRecognized, Platform& platform) {
     Model harmonic = makeWaterCluster(1), custom = makeWaterCluster(1);

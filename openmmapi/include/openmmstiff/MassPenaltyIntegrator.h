@@ -167,7 +167,8 @@ public:
     /**
      * Add a pair of particles whose distance is to carry an inertia: for forces that are not recognized as bonded, such
      * as a machine-learned potential, or instead of the inertia that a bonded pair would get. Periodic boundary
-     * conditions are not applied to the distance. Particles are checked when a Context is created, or at the next step.
+     * conditions are applied to the distance if a force of the System uses them. Particles are checked when a Context
+     * is created, or at the next step.
      *
      * @param particle1   the index of the first particle
      * @param particle2   the index of the second particle
