@@ -216,6 +216,8 @@ public:
     }
 
     void addDistance(int particle1, int particle2, int force, double length, double curvature, bool harmonic) {
+        if (curvature == 0)
+            return; // it holds nothing, whatever its length
         Pair& pair = findPair(particle1, particle2, force);
         if (pair.length == 0)
             pair.length = length;
@@ -376,7 +378,7 @@ BondedStiffness::BondedStiffness(const System& system, const vector<PairInertia>
             for (int t = 0, i, j; t < force.getNumBonds(); t++) {
                 force.getBondParameters(t, i, j, own);
                 const auto& [length, curvature] = minima.find(own);
-                if (i != j && curvature != 0)
+                if (i != j)
                     finder.addDistance(i, j, index, length, curvature, false);
             }
         }

@@ -196,6 +196,25 @@ CLAIM(testStraightAnglesAreLoose) {
     }
 }
 
+/** Springs that are switched off have no part in lengths, and are no legs of an angle. */
+CLAIM(testSpringsWithoutStiffnessAreNone) {
+    for (bool off : {false, true}) {
+        System system = makeParticles({12, 12, 12, 12});
+        auto& bonds = addBonds(system, {{0, 1, 1.0, 0}, {1, 2, 0.3, 0}, {2, 3, 0.3, 0}});
+        bonds.addBond(0, 1, 0.15, 3e5);
+        if (!off)
+            bonds.addBond(1, 2, 0.15, 3e5);
+        auto* angles = new HarmonicAngleForce();
+        angles->addAngle(0, 1, 2, 1.9, 500);
+        system.addForce(angles);
+        const BondedStiffness bonded = find(system);
+        ASSERT_EQUAL(off ? 1 : 3, (int) bonded.pairs.size());
+        ASSERT_EQUAL(0.15, bonded.pairs[0].length);
+        if (!off)
+            ASSERT_EQUAL_TOL(500 / std::pow(0.15 * std::cos(0.95), 2), stiffnessOf(system, 0, 2), 1e-12);
+    }
+}
+
 /**
  * In a field of custom bonds, a soft harmonic term between two of their particles is no bond, and brings in no other.
  */
