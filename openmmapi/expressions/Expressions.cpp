@@ -166,20 +166,22 @@ ExpressionTreeNode substitute(const ExpressionTreeNode& node, const ExpressionTr
 }
 
 /**
- * Throw an exception if a part of an expression without variables is not finite: Lepton does not return from optimizing
- * one that is not a number.
+ * Throw an exception if a part of an expression without variables is not finite, or its derivatives would not be: Lepton
+ * does not return from optimizing what is not a number.
  */
-void requireFiniteConstants(const ExpressionTreeNode& node) {
+void requireFiniteConstants(const ExpressionTreeNode& node, const string& text) {
     std::set<string> variables;
     findVariables(node, variables);
     if (variables.empty() && node.getOperation().getId() != Operation::CUSTOM) {
         const double value = ParsedExpression(node).evaluate();
-        if (!std::isfinite(value))
-            throw OpenMMException("a part of it is " + std::to_string(value));
+        if (std::isnan(value))
+            throw OpenMMException("A part of the expression '" + text + "' is not a number. Change the expression");
+        if (std::isinf(value))
+            throw NoHessian("a part of its expression is infinite");
         return;
     }
     for (const ExpressionTreeNode& child : node.getChildren())
-        requireFiniteConstants(child);
+        requireFiniteConstants(child, text);
 }
 
 /** A function of the coordinates and globals among those that are named; with a parameter list. */
@@ -214,7 +216,7 @@ ParsedFunction parseInCoordinates(const string& text, int numParticles, vector<s
                                   const vector<string>& globals) {
     const ParsedExpression energy(
             FunctionReplacer(numParticles, coordinates, names).replace(parseOfParticles(text).getRootNode()));
-    requireFiniteConstants(energy.getRootNode());
+    requireFiniteConstants(energy.getRootNode(), text);
     return makeFunction(energy, text, names, coordinates, parameters, globals);
 }
 
@@ -265,7 +267,7 @@ std::optional<PointAngle> OpenMMStiff::parsePointAngle(const string& text, int n
     if (findFunction(energy) != nullptr ||
         std::any_of(particles.names.begin(), particles.names.end(), [&](auto& each) { return variables.count(each); }))
         return {};
-    requireFiniteConstants(energy);
+    requireFiniteConstants(energy, text);
     return PointAngle{makeFunction(ParsedExpression(energy), text, {name}, {{Kind::Angle, {}}}, parameters, globals),
                       {first, second}};
 }

@@ -65,7 +65,7 @@ ParsedFunction parseFunction(const std::string& text, const std::vector<std::str
  * @param numParticles   the number of particles
  * @param parameters     the names of parameters that each term has
  * @param globals        the names of parameters of the Context
- * @throws NoHessian         if it has functions that are not supported
+ * @throws NoHessian         if it has functions that are not supported, or an infinite part
  * @throws OpenMMException   if it cannot be parsed, or has unknown variables
  */
 ParsedFunction parseParticleFunction(const std::string& text, int numParticles,
@@ -79,6 +79,7 @@ ParsedFunction parseParticleFunction(const std::string& text, int numParticles,
  * @param text           the expression
  * @param parameters     the names of parameters that each term has
  * @param globals        the names of parameters of the Context
+ * @throws NoHessian         if it has an infinite part
  * @throws OpenMMException   if it cannot be parsed, or has unknown functions or variables
  */
 ParsedFunction parsePositionFunction(const std::string& text, const std::vector<std::string>& parameters,
@@ -94,6 +95,7 @@ ParsedFunction parsePositionFunction(const std::string& text, const std::vector<
  * @param parameters     the names of parameters that each term has
  * @param globals        the names of parameters of the Context
  * @return nothing if it depends on anything else
+ * @throws NoHessian         if it has an infinite part
  * @throws OpenMMException   if it cannot be parsed, or has unknown variables
  */
 std::optional<PointAngle> parsePointAngle(const std::string& text, int numParticles,

@@ -223,8 +223,13 @@ ParsedFunction OpenMMStiff::parseEnergy(const CustomExternalForce& force) {
 std::optional<PointAngle> OpenMMStiff::parsePointAngle(const CustomCompoundBondForce& force) {
     if (force.getNumTabulatedFunctions() > 0)
         return {};
-    return parsePointAngle(force.getEnergyFunction(), force.getNumParticlesPerBond(), parameterNames(force),
-                           globalNames(force));
+    try {
+        return parsePointAngle(force.getEnergyFunction(), force.getNumParticlesPerBond(), parameterNames(force),
+                               globalNames(force));
+    }
+    catch (const NoHessian&) {
+        return {};
+    }
 }
 
 string OpenMMStiff::appendFunctionTerms(const System& system, int force, TermFunctions& functions,

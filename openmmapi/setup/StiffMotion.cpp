@@ -128,7 +128,13 @@ void StiffMotion::findFastest(const vector<Vec3>& positions) {
 /** The particles in a CustomExternalForce, by differences of its energy: restraints may be stiff. */
 void StiffMotion::considerExternal(const CustomExternalForce& force, const vector<Vec3>& positions) {
     const double step = 1e-4; // nm
-    const ParsedFunction parsed = parseEnergy(force);
+    ParsedFunction parsed;
+    try {
+        parsed = parseEnergy(force);
+    }
+    catch (const NoHessian&) {
+        return; // with an infinite part, as of a wall
+    }
     const std::unique_ptr<TermFunction> energy = parsed.function->clone(0);
     energy->setGlobals(parameters);
     vector<double> own;

@@ -123,6 +123,21 @@ CLAIM(testStiffSpringsThatAreNoBondsAreSaid, Platform& platform) {
     }
 }
 
+/** A potential may be infinite where a parameter says so: nothing is said of it. */
+CLAIM(testInfinitePartsAreTaken, Platform& platform) {
+    Model model = makeWaterCluster(1);
+    auto* wall = new CustomExternalForce("select(closed, 1/0, 1e6*x^2)");
+    auto* angle = new CustomCompoundBondForce(3, "select(closed, 1/0, pointangle(x1,y1,z1,x2,y2,z2,x3,y3,z3))");
+    wall->addGlobalParameter("closed", 0);
+    angle->addGlobalParameter("closed", 0);
+    wall->addParticle(0);
+    angle->addBond({1, 0, 2});
+    model.system.addForce(wall);
+    model.system.addForce(angle);
+    MassPenaltyIntegrator integrator(0.001);
+    ASSERT_EQUAL(string(), stepAndTakeWarning(integrator, model, platform));
+}
+
 /** Bonds inside of another Force are known to be there, beside others that are recognized; a distance is no bond. */
 CLAIM(testBondsInOtherForcesAreSaid, Platform& platform) {
     Model model = makeLoneWaters(2);

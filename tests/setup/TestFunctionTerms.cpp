@@ -288,6 +288,10 @@ CLAIM(testPartsWithoutHessianAreNamed) {
     offset->addParticle(0, 1, 0);
     offset->addParticleParameterOffset("s", 0, 1, 0, 0);
     refuse(offset, {"parameter offsets"});
+    auto* wall = new CustomExternalForce("select(wall, 1/0, x)");
+    wall->addGlobalParameter("wall", 0);
+    wall->addParticle(0);
+    refuse(wall, {"'CustomExternalForce' (index 0", "a part of its expression is infinite"});
     refuse(new CustomExternalForce("periodicdistance(x,y,z,0,0,0)^2"), {"'periodicdistance'"});
     refuse(new CustomCompoundBondForce(3, "pointangle(x1,y1,z1,x2,y2,z2,x3,y3,z3)"), {"'pointangle'"});
 }
