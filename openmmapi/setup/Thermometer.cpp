@@ -3,6 +3,7 @@
 #include "PenalizedPairs.h"
 #include "openmm/reference/SimTKOpenMMRealType.h"
 #include "openmmstiff/internal/Message.h"
+#include "stiffcore/model/Sets.h"
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -25,35 +26,44 @@ const double standardErrors = 6, relativeExcess = 0.05, longestWindow = 20;
 } // namespace
 
 Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecules) : molecules(molecules) {
-    vector<int> moleculeOf(system.getNumParticles()), numConstraints(molecules.size());
+    const int numParticles = system.getNumParticles();
+    vector<int> moleculeOf(numParticles), numConstraints(molecules.size()), numHere(numParticles);
     for (size_t m = 0; m < molecules.size(); m++)
         for (int particle : molecules[m])
             moleculeOf[particle] = m;
-    for (int i = 0; i < system.getNumParticles(); i++)
+    for (int i = 0; i < numParticles; i++)
         masses.push_back(system.getParticleMass(i));
+    stiffcore::Sets held(numParticles);
     for (const PairInertia& constraint : readConstraints(system))
-        if (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0)
+        if (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0) {
             numConstraints[moleculeOf[constraint.particle1]]++;
+            numHere[constraint.particle1]++;
+            held.join(constraint.particle1, constraint.particle2);
+        }
     std::map<std::pair<vector<double>, int>, int> known;
     for (size_t m = 0; m < molecules.size(); m++) {
         vector<double> build;
-        int numMobile = 0, numFixed = 0;
-        for (int particle : molecules[m]) {
+        for (int particle : molecules[m])
             build.push_back(masses[particle]);
-            numMobile += (masses[particle] > 0);
-            numFixed += (masses[particle] == 0 && !system.isVirtualSite(particle));
-        }
         const auto [kind, isNew] = known.try_emplace({build, numConstraints[m]}, (int) kinds.size());
         if (isNew)
             kinds.push_back({int(m)});
         kindOf.push_back(kind->second);
         kinds[kind->second].numMolecules++;
+    }
+    for (const vector<int>& group : held.collect()) {
+        int numMobile = 0, numFixed = 0, number = 0;
+        for (int particle : group) {
+            numMobile += (masses[particle] > 0);
+            numFixed += (masses[particle] == 0 && !system.isVirtualSite(particle));
+            number += numHere[particle];
+        }
         if (numMobile == 0)
             continue;
-        // Constraints may depend on each other: a free molecule moves and turns at least. (Where a part of a flexible
-        // one is rigid with more constraints than it takes, its temperature reads too high.)
+        // Constraints may depend on each other: what they connect moves and turns at least. (Where a part of it is rigid
+        // with more constraints than that takes, the temperature reads too high.)
         const int rigid = numFixed > 0 ? 1 : numMobile == 1 ? 3 : numMobile == 2 ? 5 : 6;
-        kinds[kind->second].degreesOfFreedom += std::max(rigid, 3 * numMobile - numConstraints[m]);
+        kinds[kindOf[moleculeOf[group[0]]]].degreesOfFreedom += std::max(rigid, 3 * numMobile - number);
     }
 }
 

@@ -62,6 +62,25 @@ CLAIM(testHotMoleculesAreNamed) {
     assertHasWords(watch(thermometer, waters.velocities(300, 350), 500), {"particle 200, and 49 molecules"});
 }
 
+/** Of constraints that depend on each other, those count that a rigid group needs: two tetrahedra that a bond joins. */
+CLAIM(testDependentConstraintsOfRigidGroups) {
+    const int size = 5;
+    System system;
+    vector<int> molecule;
+    for (int i = 0; i < 2 * size; i++) {
+        molecule.push_back(system.addParticle(12));
+        for (int j = i / size * size; j < i; j++)
+            system.addConstraint(j, i, 0.1);
+    }
+    addBonds(system, {{0, size, 0.15, 1000}});
+    Thermometer thermometer(system, {molecule});
+    auto velocities = [&](double temperature) { // of twelve degrees of freedom
+        return vector<Vec3>(2 * size, Vec3(0, 0, std::sqrt(12 * BOLTZ * temperature / (2 * size * 12))));
+    };
+    ASSERT_EQUAL("", watch(thermometer, velocities(310), 2000));
+    assertHasWords(watch(thermometer, velocities(340), 2000), {"340 K"});
+}
+
 /** The first samples after the state or the heat bath has been set do not count; without a heat bath none do. */
 CLAIM(testWhatIsNotWatched) {
     const Waters waters;
