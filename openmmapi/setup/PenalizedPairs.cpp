@@ -36,8 +36,9 @@ const double leastOfStiffest = 0.4;
 /// What a constraint counts for there: somewhat less than the bonds that it stands for [kJ/mol/nm^2].
 const double stiffnessOfConstraint = 2e5;
 
-/// An ordinary one [dalton].
-const double massOfHydrogen = 1.008;
+/// [dalton]
+const double massOfHydrogen = 1.008, massOfDeuterium = 2.014;
+
 /** Where the energy of a custom force's terms, a function of one coordinate, is least; and its curvature there. */
 class Minima {
 public:
@@ -191,7 +192,7 @@ int findPartner(const System& system, const BondGraph& graph, int hydrogen) {
  * What the hydrogens of a particle need of the inertia that turning in a field of others asks for. Those of a carbon with
  * four neighbours are held by four distances each and need less, but not nothing: a hydrogen of 1 dalton that is fast
  * turns by 20 degrees in half a step of 12 fs, which is too far to solve for; the most has one without others beside it.
- * With heavy hydrogens, a carbon has lost what they have gained.
+ * With heavy hydrogens, a carbon has lost what they have gained; with deuterium nothing.
  */
 double findNeed(const System& system, const BondGraph& graph, int particle) {
     const double ofOne = 0.5, ofSeveral = 0.35;
@@ -199,7 +200,9 @@ double findNeed(const System& system, const BondGraph& graph, int particle) {
     int number = 0;
     for (int other : graph.neighbours[particle])
         if (findPartner(system, graph, other) == particle) {
-            mass += std::max(0.0, system.getParticleMass(other) - massOfHydrogen);
+            const double own = system.getParticleMass(other);
+            if (std::abs(own - massOfDeuterium) > 0.01)
+                mass += std::max(0.0, own - massOfHydrogen);
             number++;
         }
     const bool isSaturatedCarbon = (graph.neighbours[particle].size() == 4 && mass > 11 && mass < 13);

@@ -392,6 +392,17 @@ CLAIM(testHydrogensNeedWhatTheyAreBoundTo) {
     }
 }
 
+/** Deuterium, whose carbon has lost nothing to it, is a hydrogen that is heavier. */
+CLAIM(testDeuteriumNeedsWhatHydrogenDoes) {
+    Builder methane;
+    methane.add(12.011);
+    for (int k = 0; k < 4; k++)
+        methane.bond(0, methane.add(2.014), 0.109);
+    const std::map<int, double> found = inertiasOf(choose(methane.system, 0, {}, {}, 4));
+    for (int k = 1; k <= 4; k++)
+        ASSERT_EQUAL_TOL(0.35 * 4 - (2.014 - 1.008), found.at(k), 1e-12);
+}
+
 /** Of constraints the one across an angle is no bond; those of a ring of three are. */
 CLAIM(testConstraintsAcrossAnglesAreNoBonds) {
     for (double across : {0.1514, 0.1}) {
