@@ -153,7 +153,10 @@ void StiffMotion::considerExternal(const CustomExternalForce& force, const vecto
                 arguments[c] = other;
                 return energy->value();
             };
-            curvature = std::max(curvature, at(place + step) - 2 * at(place) + at(place - step));
+            auto curvatureAt = [&](double other) { return at(other + step) - 2 * at(other) + at(other - step); };
+            // A kink, as of a distance at its point, has none beside it.
+            const double beside = std::max(curvatureAt(place - 3 * step), curvatureAt(place + 3 * step));
+            curvature = std::max(curvature, std::min(curvatureAt(place), beside));
             arguments[c] = place;
         }
         consider({{particle}, force.getName(), 2 * pi * step / std::sqrt(curvature * inverseMass(system, particle))});

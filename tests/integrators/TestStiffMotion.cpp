@@ -138,6 +138,18 @@ CLAIM(testInfinitePartsAreTaken, Platform& platform) {
     ASSERT_EQUAL(string(), stepAndTakeWarning(integrator, model, platform));
 }
 
+/** A force that does not fade at its point is no spring, however stiff its kink looks. */
+CLAIM(testAKinkIsNoStiffMotion, Platform& platform) {
+    Model model = makeWaterCluster(1);
+    auto* pull = new CustomExternalForce("10*periodicdistance(x, y, z, x0, y0, z0)");
+    for (const char* name : {"x0", "y0", "z0"})
+        pull->addPerParticleParameter(name);
+    pull->addParticle(0, {model.positions[0][0], model.positions[0][1], model.positions[0][2]});
+    model.system.addForce(pull);
+    MassPenaltyIntegrator integrator(0.008);
+    ASSERT_EQUAL(string(), stepAndTakeWarning(integrator, model, platform));
+}
+
 /** Bonds inside of another Force are known to be there, beside others that are recognized; a distance is no bond. */
 CLAIM(testBondsInOtherForcesAreSaid, Platform& platform) {
     Model model = makeLoneWaters(2);
