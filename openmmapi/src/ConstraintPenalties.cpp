@@ -27,6 +27,9 @@ ConstraintPenalties::ConstraintPenalties(System& system, double period, Form for
     for (int i = 0; i < system.getNumConstraints(); i++) {
         Constraint constraint;
         system.getConstraintParameters(i, constraint.particle1, constraint.particle2, constraint.distance);
+        require(form == Linear || constraint.distance > 0, "ConstraintPenalties: constraint ", i,
+                ", between particles ", constraint.particle1, " and ", constraint.particle2,
+                ", has the distance 0, whose square no penalty", " holds. Use the form Linear");
         const double inverse = inverseReducedMass(system, constraint.particle1, constraint.particle2);
         const double k = (inverse > 0 ? omega * omega / inverse : 0);
         // The second derivative of 1/2 w^2 (r^2 - d^2)^2 at r = d is 4 w^2 d^2.

@@ -170,6 +170,8 @@ def reporter(penalties, **changes):
     (lambda each: penalizeConstraints(pendulum()[0], 1*unit.nanometer), TypeError,
      "period must be a quantity in picosecond"),
     (lambda each: penalizeConstraints(pendulum(0.1)[0], 0.1), openmm.OpenMMException, "no constraints to replace"),
+    (lambda each: penalizeConstraints(system_of([1, 1], constraints=[(0, 1, 0)]), 0.1), openmm.OpenMMException,
+     "constraint 0, between particles 0 and 1, has the distance 0.*form Linear"),
     (lambda each: each.getConstraintParameters(1), openmm.OpenMMException,
      "there is no constraint 1. There are 1, from 0 to 0$"),
     (lambda each: each.computeViolations(None), TypeError, "context must be an object of class Context, not None")])

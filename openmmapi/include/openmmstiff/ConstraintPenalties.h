@@ -40,7 +40,8 @@ public:
      * @param period   the period with which each pair of particles would vibrate on its own spring [ps]; it fixes the
      *                 spring from the reduced mass of the pair
      * @param form     the form of the constraints
-     * @throws OpenMMException   if the System has no constraints, or the period is not positive
+     * @throws OpenMMException   if the System has no constraints, or one of length 0 that is to be squared, or the
+     *                           period is not positive
      */
     ConstraintPenalties(OpenMM::System& system, double period, Form form);
     /**
