@@ -17,6 +17,8 @@ import numpy as np
 import openmm
 from numpy.typing import ArrayLike
 from openmm import unit
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from ._conversions import Quantity, finite, integer
 from ._dynamics import BATHS, make_run, read_snapshot, without_baths
@@ -435,8 +437,8 @@ def computeTemperature(context: openmm.Context, state: openmm.State, freedom: in
     """
     Compute the temperature of a Context, for the degrees of freedom that a heat bath acts on.
 
-    Integrators that know it are asked (those of this package count their degrees of freedom). For others they are three
-    for each particle with a mass, less the constraints, and less three if the motion of the centre of mass is removed.
+    An integrator with a method computeSystemTemperature(), such as ZhangSkeelLangevinIntegrator, is asked. For others
+    they are those of countFreedom().
 
     Parameters
     ----------
@@ -450,19 +452,24 @@ def computeTemperature(context: openmm.Context, state: openmm.State, freedom: in
     Returns
     -------
     float
-        the temperature [K]
+        the temperature [K]. A ValueError if nothing can move
     """
     integrator = context.getIntegrator()
     if hasattr(integrator, "computeSystemTemperature"):
         return integrator.computeSystemTemperature().value_in_unit(unit.kelvin)
     freedom = countFreedom(context.getSystem()) if freedom is None else freedom
+    if freedom <= 0:
+        raise ValueError(f"computeTemperature: the System has {freedom} degrees of freedom, and so no temperature. Has it "
+                         "particles with a mass, fewer constraints than these have coordinates, and more than one "
+                         "particle if there is a CMMotionRemover?")
     return 2*state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)/(freedom*GAS_CONSTANT)
 
 
 def countFreedom(system: openmm.System) -> int:
     """
     Count the degrees of freedom of a System: three for each particle with a mass, less the constraints, and less three
-    if a CMMotionRemover is there.
+    if a CMMotionRemover is there. Of n particles that constraints connect no more than 3n - 6 count, which make them
+    rigid: the others are redundant. OpenMM's StateDataReporter counts all, and reports too high a temperature then.
 
     Parameters
     ----------
@@ -477,8 +484,20 @@ def countFreedom(system: openmm.System) -> int:
     masses = [system.getParticleMass(i)._value for i in range(system.getNumParticles())]
     constraints = [system.getConstraintParameters(i)[:2] for i in range(system.getNumConstraints())]
     removed = any(isinstance(force, openmm.CMMotionRemover) for force in system.getForces())
-    return (3*sum(mass > 0 for mass in masses) - sum(masses[i] > 0 or masses[j] > 0 for i, j in constraints)
-            - 3*removed)
+    return (3*sum(mass > 0 for mass in masses) - 3*removed
+            - _count_independent([pair for pair in constraints if masses[pair[0]] > 0], len(masses)))
+
+
+def _count_independent(constraints, particles):
+    """How many constraints, pairs of particles, do not follow from others: in each cluster those of a rigid body."""
+    if not constraints:
+        return 0
+    first, second = np.transpose(constraints)
+    graph = coo_matrix((np.ones(len(first)), (first, second)), (particles, particles))
+    cluster = connected_components(graph, directed=False)[1]
+    sizes = np.bincount(cluster)
+    counts = np.bincount(cluster[first], minlength=len(sizes))
+    return int(np.minimum(counts, np.where(sizes > 2, 3*sizes - 6, 1)).sum())
 
 
 def blockedError(series: ArrayLike) -> float:

@@ -1,6 +1,7 @@
 """Runs at constant energy from the snapshots of another run, correlation functions and spectra."""
 
 import io
+import itertools
 
 import numpy as np
 import openmm
@@ -197,6 +198,20 @@ def test_degrees_of_freedom_are_those_that_openmm_reports_temperatures_for(masse
         simulation, simulation.context.getState(energy=True))
     kinetic, temperature = map(float, table.getvalue().splitlines()[1].split(","))
     assert 2*kinetic/(GAS_CONSTANT*temperature) == pytest.approx(countFreedom(system), rel=1e-9)
+
+
+def test_redundant_constraints_do_not_count():
+    """A rigid body has 6 degrees of freedom, however many hold it, and a pair 5."""
+    def held(particles, *more):
+        return list(itertools.combinations(range(particles), 2)) + list(more)
+    for particles, constraints, expected in (8, held(8), 6), (6, held(6), 6), (2, held(2, (1, 0)), 5), (5, held(3), 12):
+        assert countFreedom(system_of([1]*particles, constraints=[(*pair, 1) for pair in constraints])) == expected
+
+
+def test_what_cannot_move_has_no_temperature():
+    context = trials.bind(system_of([1], openmm.CMMotionRemover()), openmm.VerletIntegrator(STEP), "Reference", [[0, 0, 0]])
+    with pytest.raises(ValueError, match="the System has 0 degrees of freedom, and so no temperature"):
+        sample(context, 1, 1)
 
 
 # ---- Correlation functions and spectra ----
