@@ -26,7 +26,7 @@ from .tasks import runTasks
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
 MIN_BLOCKS = 8      # fewer blocks do not tell the error of a time series
-LONG_ENOUGH = 30    # correlation times; nor do shorter series
+LONG_ENOUGH = 60    # correlation times; nor do shorter series
 WINDOW = 6          # correlation times over which an autocorrelation function is summed
 ERRORS = 2          # standard errors, by which a bound is beyond a deviation
 MAX_GROUPS = 32     # force groups of OpenMM
@@ -506,8 +506,9 @@ def blockedError(series: ArrayLike) -> float:
 
     Blocking of Flyvbjerg and Petersen (J. Chem. Phys. 91, 461, 1989): neighbours are averaged in pairs, again and
     again; the naive error of the blocks rises to a plateau once they are longer than the correlation time. Taken is the
-    largest error over all levels with at least 8 blocks: on series longer than some 30 correlation times it is right
-    within 10 %, on shorter ones no plateau is reached and it is too small.
+    largest error over all levels with at least 8 blocks. It scatters by 20 %. On series of 30 correlation times no
+    plateau is reached, and it is 12 to 19 % too small on average; on those of 60 times 2 to 11 %, of 100 up to 5 %. On
+    those of 3000 it is 10 to 15 % too large, as the largest of many levels.
 
     Parameters
     ----------
@@ -519,11 +520,7 @@ def blockedError(series: ArrayLike) -> float:
     float
         the standard error; 0 for a single sample, and NaN if a sample is not finite
     """
-    blocks = np.asarray(series, dtype=float)
-    if blocks.ndim != 1:
-        raise ValueError(f"blockedError: a series has the shape (samples,), but this one has {blocks.shape}")
-    if len(blocks) == 0:
-        raise ValueError("blockedError: the series has no samples")
+    blocks = _read_series("blockedError", series)
     if not np.isfinite(blocks).all():
         return np.nan
     error = 0.0
@@ -531,6 +528,15 @@ def blockedError(series: ArrayLike) -> float:
         error = max(error, float(blocks.std(ddof=1))/len(blocks)**0.5)
         blocks = (blocks[:-1:2] + blocks[1::2])/2
     return error
+
+
+def _read_series(caller, series):
+    values = np.asarray(series, dtype=float)
+    if values.ndim != 1:
+        raise ValueError(f"{caller}: a series has the shape (samples,), but this one has {values.shape}")
+    if len(values) == 0:
+        raise ValueError(f"{caller}: the series has no samples")
+    return values
 
 
 def correlationTime(series: ArrayLike) -> tuple[float, float]:
@@ -552,7 +558,7 @@ def correlationTime(series: ArrayLike) -> tuple[float, float]:
         tau, in samples (1/2 if they are independent), and its standard error; both infinite for a series that never
         changes, and NaN if a sample is not finite
     """
-    values = np.asarray(series, dtype=float)
+    values = _read_series("correlationTime", series)
     if not np.isfinite(values).all():
         return np.nan, np.nan
     if not np.ptp(values) > 0:

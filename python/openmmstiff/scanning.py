@@ -116,7 +116,7 @@ class Average:
     tau : float
         the integrated autocorrelation time [ps]; infinite if the series never changes
     known : bool
-        whether the error can be told: at least 8 samples and 30 correlation times, and halves of the series that differ
+        whether the error can be told: at least 8 samples and 60 correlation times, and halves of the series that differ
         by 3 errors at most, so that there is no drift. Otherwise it is a lower bound
     """
 
@@ -456,7 +456,7 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
         the real time of all, which is divided between the runs: so that each simulates the same time, or evenly if they
         are made side by side
     time : float or Quantity
-        the simulated time of each run [ps], instead of minutes. A warning if it is below 15 divided by the friction, 30
+        the simulated time of each run [ps], instead of minutes. A warning if it is below 30 divided by the friction, 60
         times that in which the kinetic energy forgets its past: errors then mean little
     platform : str
         the name of OpenMM's platform; by default the fastest

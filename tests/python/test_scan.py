@@ -17,7 +17,7 @@ import trials
 from conftest import GAS_CONSTANT, Waters
 from openmm import app, unit
 from openmmstiff import __main__ as command
-from openmmstiff.sampling import Deviation, Samples, blockedError, correlationTime, sample, separateForces
+from openmmstiff.sampling import LONG_ENOUGH, Deviation, Samples, blockedError, correlationTime, sample, separateForces
 from openmmstiff.scanning import Run, Scan, fitLine, scan
 from openmmstiff.tasks import runTasks
 
@@ -60,10 +60,20 @@ def test_blocked_error_of_an_autoregressive_series():
     assert blockedError(series) == pytest.approx(math.sqrt(2*9.5/len(series)/(1 - 0.9**2)), rel=0.4)
     assert blockedError([1.0]) == 0
     assert math.isnan(blockedError(np.append(series, np.nan))) and math.isnan(blockedError([1.0, np.inf]))
-    with pytest.raises(ValueError, match=r"the shape \(samples,\), but this one has \(3, 4\)"):
-        blockedError(np.ones((3, 4)))
-    with pytest.raises(ValueError, match="no samples"):
-        blockedError([])
+    for function in blockedError, correlationTime:
+        with pytest.raises(ValueError, match=rf"{function.__name__}: .* shape \(samples,\), but this one has \(3, 4\)"):
+            function(np.ones((3, 4)))
+        with pytest.raises(ValueError, match="no samples"):
+            function([])
+
+
+def test_blocked_error_is_known_where_a_series_is_long_enough():
+    """It is 10 % too small there, and 15 % where it is half as long."""
+    whole = autoregressive(400*LONG_ENOUGH*19//2)       # tau is 9.5
+    for share, least, most in (1, 0.85, 1.05), (0.5, 0.75, 0.9):
+        parts = np.array_split(whole, 400/share)
+        ratio = np.mean([blockedError(part)*math.sqrt(len(part)*(1 - 0.9**2)/(2*9.5)) for part in parts])
+        assert least < ratio < most
 
 
 def test_line_recovers_its_intercept_with_its_error():
@@ -314,13 +324,13 @@ def test_bound_of_the_verdict_is_that_of_the_errors():
 
 
 def test_runs_too_short_for_errors_have_no_verdict():
-    """But are told how much longer they have to be: 30 correlation times."""
+    """But are told how much longer they have to be: 60 correlation times."""
     found = level(synthetic({"A": (100, 200)}, samples=400))
     found.reference.samples.energies["bonds"] = slow = 100 + autoregressive(400, 0.99)
     found.reference.samples.temperature = found.runs[1].samples.temperature = 300 + autoregressive(400, 0.98)
     times = re.search("No step of A is known .*too short for their errors at 2 fs: give them ([0-9]+) times as long "
                       "[(]--minutes or --time[)]", found.verdict())
-    least = min(30*correlationTime(series)[0]/400 for series in (slow, found.reference.samples.temperature))
+    least = min(LONG_ENOUGH*correlationTime(series)[0]/400 for series in (slow, found.reference.samples.temperature))
     assert least/1.2 < float(times[1]) < 10*max(2, least)
     assert "give them much more time" in synthetic({"A": (1, 2)}, samples=4).verdict()
     assert "give a second step, or another integrator" in synthetic({"A": (1, 2)}, [1.0]).verdict()
@@ -369,7 +379,7 @@ def test_mass_penalty_takes_from_the_topology_what_no_bonded_force_has(others, s
 def test_default_steps_are_those_that_examine_recommends():
     """And a half and three quarters of them; a friction for the vacuum. All hold."""
     told = []
-    found = scan(*springs(), time=3, platform="Reference", progress=lambda done, _: told.append(done))
+    found = scan(*springs(), time=6, platform="Reference", progress=lambda done, _: told.append(done))
     assert {name: [run.fs for run in found.runs if run.integrator == name] for name in found.integrators} == {
         "LangevinMiddle": [1, 1.5, 2], "MassPenaltyLangevin": [6, 8, 12]}
     assert found.friction == 5 and all(run.samples is not None for run in found.runs)
@@ -377,7 +387,7 @@ def test_default_steps_are_those_that_examine_recommends():
 
 
 def test_runs_that_are_planned_too_short_are_told():
-    with pytest.warns(UserWarning, match="runs of 0.1 ps are too short .* friction of 5/ps give at least 3 ps"):
+    with pytest.warns(UserWarning, match="runs of 0.1 ps are too short .* friction of 5/ps give at least 6 ps"):
         found = scan(*springs(), ["LangevinMiddleIntegrator"], steps=MappingProxyType({"LangevinMiddleIntegrator": [1]}),
                      time=0.1, platform="Reference")
     assert [(run.integrator, run.fs) for run in found.runs] == [("LangevinMiddle", 1)]
@@ -398,9 +408,9 @@ IN_PYTHON.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3
 
 @pytest.mark.parametrize("changes, message", [
     # Zhang-Skeel's method refuses constraints on stiff molecules; for free particles there is no step at all.
-    ({"system": HELD, "integrators": ["ZhangSkeelLangevin"], "time": 3},
+    ({"system": HELD, "integrators": ["ZhangSkeelLangevin"], "time": 6},
      "examine[(][)] recommends no step of ZhangSkeelLangevin for this System"),
-    ({"system": FREE, "topology": app.Topology(), "positions": [[0, 0, 0]], "time": 3},
+    ({"system": FREE, "topology": app.Topology(), "positions": [[0, 0, 0]], "time": 6},
      "no steps are recommended .*: give some"),
     ({"system": IN_PYTHON}, "the System cannot be copied through XML: .* left out"),
     ({"integrators": ["Verlet"]}, "no integrator 'Verlet'; choose from LangevinMiddle, MassPenaltyLangevin"),
