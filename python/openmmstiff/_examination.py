@@ -192,8 +192,9 @@ def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Q
     ----------
     simulation : openmm.app.Simulation or ase.Atoms
         a Simulation with positions, whose energy has been minimized or which has run. Its Context is not changed. If
-        its integrator is a MassPenaltyIntegrator, its pairs and settings are those that are examined. Or Atoms with a
-        calculator, for openmmstiff.ase.MassPenaltyLangevin, with steps of 12 fs at most
+        its integrator is a MassPenaltyIntegrator, or the current or only one in a CompoundIntegrator is, its pairs and
+        settings are those that are examined. Or Atoms with a calculator, for openmmstiff.ase.MassPenaltyLangevin, with
+        steps of 12 fs at most
     temperature : float or Quantity
         the temperature at which it is to run [K]
     bonds : iterable of pairs of int
@@ -253,9 +254,8 @@ class _Examiner:
     def __init__(self, simulation, kT, largest=math.inf):
         self.simulation, self.kT, self.largest = simulation, kT, largest
         self.system, self.topology = simulation.context.getSystem(), simulation.topology
-        self.forces = Forces(self.system, simulation.integrator.getIntegrationForceGroups(), context=simulation.context)
-        # An integrator of the user's, whose pairs and settings are to be examined.
-        self.given = simulation.integrator if MassPenaltyIntegrator.isinstance(simulation.integrator) else None
+        current, self.given = _find_integrator(simulation.integrator)
+        self.forces = Forces(self.system, current.getIntegrationForceGroups(), context=simulation.context)
         # What is asked for pairs and bonds, at one step size after the other.
         if self.given is None:
             self.asked = MassPenaltyLangevinIntegrator(kT/GAS_CONSTANT, 1, 0.001)
@@ -589,6 +589,20 @@ class _Examiner:
     def kind(self, coordinate):
         ends = sorted(self.element(i) for i in coordinate[:2])
         return "-".join([ends[0], *(self.element(i) for i in coordinate[2:]), ends[1]])
+
+
+def _find_integrator(integrator):
+    """
+    The integrator that makes the steps, and that of the user's whose pairs and settings are to be examined, or None: in
+    a CompoundIntegrator the current MassPenaltyIntegrator, or the only one.
+    """
+    every, current = [integrator], integrator
+    if isinstance(integrator, openmm.CompoundIntegrator):
+        every = [integrator.getIntegrator(i) for i in range(integrator.getNumIntegrators())]
+        current = every[integrator.getCurrentIntegrator()]
+    found = [each for each in every if MassPenaltyIntegrator.isinstance(each)]
+    given = current if current in found else found[0] if len(found) == 1 else None
+    return given or current, given
 
 
 def advisedFriction(system):

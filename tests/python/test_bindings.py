@@ -17,6 +17,7 @@ from conftest import CLASSES, INTEGRATORS, Waters, create, has_heat_bath, positi
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
 from openmmstiff._conversions import UNITS
+from systems import system_of
 
 for_each = pytest.mark.parametrize("cls", INTEGRATORS)
 
@@ -320,6 +321,19 @@ def test_in_a_compound_integrator(waters, platform):
     gc.collect()
     compound.setCurrentIntegrator(0)
     compound.step(1)
+
+
+def test_a_compound_integrator_warns(platform):
+    """At the line that called its step()."""
+    compound = openmm.CompoundIntegrator()
+    for each in openmm.VerletIntegrator(0.001), MassPenaltyIntegrator(0.001):
+        compound.addIntegrator(each)
+    context = openmm.Context(system_of([1]), compound, platform)
+    context.setPositions([[0, 0, 0]])
+    compound.setCurrentIntegrator(1)
+    with pytest.warns(UserWarning, match="MassPenaltyIntegrator: there are no pairs") as warned:
+        compound.step(1)
+    assert warned[0].filename == __file__
 
 
 def test_propagated_positions_have_units_and_shapes(waters, platform):
