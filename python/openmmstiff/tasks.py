@@ -9,9 +9,10 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from ._conversions import needing
+from ._conversions import integer, needing
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -46,8 +47,9 @@ def runTasks(function: Callable[[Argument], Result], tasks: Iterable[Argument], 
     ------
     tuple of int and object
         the index of a task and what the function has returned for it, in the order in which they end. An exception of
-        the function ends all
+        the function ends all; one that cannot be pickled comes as a RuntimeError with its type and text
     """
+    processes = integer("runTasks: processes", processes, least=1)
     size = len(tasks) if isinstance(tasks, Sequence) else None      # of a list
     if size == 0 or processes == 1 and not scheduler:
         yield from enumerate(map(function, tasks))
@@ -65,7 +67,7 @@ def runTasks(function: Callable[[Argument], Result], tasks: Iterable[Argument], 
                     if index == 0 and not scheduler:
                         _require_picklable(function, task)
                     try:
-                        pending[submit(function, task)] = index, task
+                        pending[submit(partial(_call, function), task)] = index, task
                     except concurrent.futures.BrokenExecutor:
                         lost.append((index, task))
                         break
@@ -88,8 +90,21 @@ def runTasks(function: Callable[[Argument], Result], tasks: Iterable[Argument], 
         deaths += 1
         if deaths == DEATHS:
             raise RuntimeError(f"{DEATHS} processes have died, one after the other, at the tasks "
-                               f"{sorted(index for index, _ in lost)}. Out of memory? Use fewer processes")
+                               f"{sorted(index for index, _ in lost)}. Out of memory? Use fewer processes. Or is this called "
+                               "by a script outside of `if __name__ == '__main__':`? Processes import the script")
         waiting = itertools.chain(lost, waiting)
+
+
+def _call(function, task):
+    """In a process: an exception that does not get back through pickle would end the process, with its text."""
+    try:
+        return function(task)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        raise
 
 
 def _require_picklable(function, task):
@@ -131,7 +146,8 @@ def _distributed() -> Any:
 @contextlib.contextmanager
 def _processes(number):
     """What submits to fresh processes, each with its share of the processors."""
-    share = str(max(1, (os.cpu_count() or 1)//number))
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = str(max(1, available//number))
     before = {name: os.environ.get(name) for name in THREADS}
     executor = concurrent.futures.ProcessPoolExecutor(number, multiprocessing.get_context("spawn"), _end_with_parent)
     try:

@@ -206,7 +206,16 @@ def test_sample_stops_with_an_error():
 def square(value):
     if value < 0:
         raise ValueError(f"{value} is negative")
+    if value > 100:
+        raise TooLarge(value, "large")
     return value**2
+
+
+class TooLarge(Exception):
+    """One that pickle writes, and cannot read."""
+
+    def __init__(self, value, size):
+        super().__init__(f"{value} is too {size}")
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -215,6 +224,11 @@ def test_tasks_return_or_raise(processes):
     assert list(runTasks(square, [], processes)) == []
     with pytest.raises(ValueError, match="-1 is negative"):
         list(runTasks(square, [-1], processes))
+    with pytest.raises(Exception, match="101 is too large") as raised:
+        list(runTasks(square, [101], processes))
+    assert raised.type is (TooLarge if processes == 1 else RuntimeError)
+    with pytest.raises(ValueError, match="runTasks: processes must be at least 1, but is 0"):
+        list(runTasks(square, [1], 0))
 
 
 def say_and_wait(_):
