@@ -480,7 +480,8 @@ class SystemCalculator(Calculator):
     ----------
     system : openmm.System
         the System, without constraints, whose particles are the atoms in their order; a ValueError if there are more
-        or fewer. If it is periodic it has the cell of the atoms
+        or fewer. Virtual sites are atoms whose positions are not looked at. If it is periodic it has the cell of the
+        atoms: a ValueError if its first vector is not along x, or the second not in the plane of x and y
     platform : str
         the name of OpenMM's platform; by default the fastest
     """
@@ -517,14 +518,27 @@ class SystemCalculator(Calculator):
         if self._context is None:
             self._context = make_context(self.system, openmm.VerletIntegrator(0.001), self.platform)
         if self.system.usesPeriodicBoundaryConditions():
-            self._context.setPeriodicBoxVectors(*(here.cell.array/NANOMETER))
+            self._context.setPeriodicBoxVectors(*_reduce(here.cell.array)/NANOMETER)
         self._context.setPositions(here.positions/NANOMETER)
+        self._context.computeVirtualSites()
         state = self._context.getState(energy=True, forces=True)
         self.results = {"energy": state.getPotentialEnergy()._value*ENERGY,
                         "forces": state.getForces(asNumpy=True)._value*(ENERGY/NANOMETER)}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_context": None}
+
+
+def _reduce(cell):
+    """The vectors of the same lattice that OpenMM takes, of a cell that is turned as it wants it."""
+    if np.abs(np.triu(cell, 1)).max() > 1e-9 or not np.diag(cell).all():
+        raise ValueError("SystemCalculator: OpenMM takes cells whose first vector is along x and whose second is in the "
+                         f"plane of x and y, not {cell.tolist()}. Turn cell and atoms first: "
+                         "atoms.set_cell(atoms.cell.standard_form()[0], scale_atoms=True)")
+    reduced = np.tril(cell)*np.sign(np.diag(cell))[:, None]
+    for i, j in (2, 1), (2, 0), (1, 0):
+        reduced[i] -= reduced[j]*np.round(reduced[i, j]/reduced[j, j])
+    return reduced
 
 
 def _same(first, second):

@@ -499,6 +499,24 @@ def test_periodic_system_has_the_cell_of_the_atoms():
     far, near = (Atoms("Ar2", [[0, 0, 0], [x, 0, 0]], cell=[30, 30, 30], pbc=True,
                        calculator=SystemCalculator(system)).get_potential_energy() for x in (26, 4))
     assert far == pytest.approx(near)
+    # The same lattice by vectors that OpenMM does not take as they are, and cells that are turned, or none.
+    rhombic = Atoms("Ar2", [[0, 0, 0], [26, 0, 0]], cell=[[30, 0, 0], [-30, 30, 0], [50, 20, -30]], pbc=True,
+                    calculator=SystemCalculator(system))
+    assert rhombic.get_potential_energy() == pytest.approx(near)
+    for cell in ([0, 15, 15], [15, 0, 15], [15, 15, 0]), np.zeros((3, 3)):
+        rhombic.set_cell(cell)
+        with pytest.raises(ValueError, match="cells whose first vector is along x .*standard_form"):
+            rhombic.get_potential_energy()
+
+
+def test_virtual_sites_follow_their_atoms():
+    pair = force("NonbondedForce", "addParticle", [(1, 0.3, 0), (0, 0.3, 0), (1, 0.3, 0)])
+    atoms = Atoms("Ar2X", [[0, 0, 0], [4, 0, 0], [2, 0, 0]],
+                  calculator=SystemCalculator(system_of([1, 1, 0], pair, sites=[(2, (0, 1))]), "Reference"))
+    before = atoms.get_potential_energy()
+    atoms.positions[1] *= 2
+    assert atoms.get_potential_energy() == pytest.approx(before/2)
+    assert atoms.get_forces()[:2] == pytest.approx(calculate_numerical_forces(atoms, eps=1e-4)[:2], abs=1e-4)
 
 
 class Field(Calculator):
