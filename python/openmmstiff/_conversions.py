@@ -17,6 +17,7 @@ UNITS = {
     "": unit.dimensionless,
     "K": unit.kelvin,
     "ps": unit.picosecond,
+    "s": unit.second,
     "1/ps": unit.picosecond**-1,
     "radian/ps": unit.picosecond**-1,
     "nm": unit.nanometer,

@@ -1,4 +1,4 @@
-"""What a process does for sampleDynamics(): a run at constant energy from a snapshot."""
+"""What sampling.py calls: what a process does for sampleDynamics(), a run at constant energy from a snapshot."""
 
 from dataclasses import dataclass
 
@@ -11,6 +11,15 @@ from ._forces import make_context
 
 BATHS = (openmm.AndersenThermostat, openmm.MonteCarloBarostat, openmm.MonteCarloAnisotropicBarostat,
          openmm.MonteCarloMembraneBarostat, openmm.MonteCarloFlexibleBarostat)
+
+
+def require_fixed_step(caller, integrator):
+    """A ValueError if the steps of an integrator vary, or of the current one of a CompoundIntegrator."""
+    if isinstance(integrator, openmm.CompoundIntegrator):
+        integrator = integrator.getIntegrator(integrator.getCurrentIntegrator())
+    if isinstance(integrator, (openmm.VariableLangevinIntegrator, openmm.VariableVerletIntegrator)):
+        raise ValueError(f"{caller}: the steps of {type(integrator).__name__} vary, so that samples would come at no "
+                         "regular times. Use an integrator with a fixed step")
 
 
 @dataclass

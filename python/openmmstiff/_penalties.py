@@ -121,7 +121,7 @@ class MultiplierReporter:
         self.violations.append(numpy.asarray(self._largest))
         self._start_window()
         if self._file is not None:
-            print(f"{self.times[-1]:g}", f"{self.violations[-1].max():.6g}",
+            print(f"{self.times[-1]:.10g}", f"{self.violations[-1].max():.6g}",
                   *(f"{value:.8g}" for value in self.multipliers[-1]), sep=",", file=self._file, flush=True)
 
     def __del__(self):

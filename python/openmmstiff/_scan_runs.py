@@ -206,7 +206,7 @@ def _sample(context, task, pace, left):
             raise FloatingPointError(f"the temperature is {found:.3g} K")
         return {}
 
-    length = {"samples": max(1, round(expected/interval))} if left is None else {"seconds": left}
+    length = {"samples": max(1, round(expected/interval))} if left is None else {"seconds": max(0, left)}
     samples = sample(context, interval, groups=task.groups, observe=watch, progress=task.progress, **length)
     mean = samples.temperature.mean()
     if abs(mean/task.temperature - 1) > MOST_OFF + math.sqrt(2/max(1, freedom)):

@@ -20,8 +20,8 @@ from openmm import unit
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from ._conversions import Quantity, finite, integer
-from ._dynamics import BATHS, make_run, read_snapshot, without_baths
+from ._conversions import Quantity, finite, instance, integer
+from ._dynamics import BATHS, make_run, read_snapshot, require_fixed_step, without_baths
 from .tasks import runTasks
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
@@ -85,6 +85,8 @@ class Samples:
             the file; its name must end in .npz
         """
         path = Path(path)
+        if path.suffix != ".npz":
+            raise ValueError(f"Samples.save: the name of the file must end in .npz, but is {path}")
         flat = {name: value for name, value in vars(self).items() if not isinstance(value, dict)}
         flat.update({f"{kind}/{name}": series for kind in ("energies", "observed")
                      for name, series in getattr(self, kind).items()})
@@ -119,7 +121,8 @@ class Samples:
         return cls(**values)
 
 
-def sample(context: openmm.Context, interval: int, samples: int | None = None, seconds: float | None = None,
+def sample(context: openmm.Context, interval: int, samples: int | None = None,
+           seconds: SupportsFloat | Quantity | None = None,
            groups: Mapping[str, set[int]] | None = None,
            observe: Callable[[openmm.State], Mapping[str, Any]] | None = None,
            progress: Callable[[int], object] | None = None) -> Samples:
@@ -129,12 +132,12 @@ def sample(context: openmm.Context, interval: int, samples: int | None = None, s
     Parameters
     ----------
     context : openmm.Context
-        the Context, with positions and velocities
+        the Context, with positions and velocities, and an integrator whose step stays the same
     interval : int
         steps between samples
     samples : int
         how many samples to take; None: as many as come in `seconds`, at least one
-    seconds : float
+    seconds : float or Quantity
         when to stop [s of real time], at the next sample; None: when all samples have been taken
     groups : dict of str to set of int
         names of energies, and the force groups of each; by default "potential", of all forces
@@ -152,13 +155,16 @@ def sample(context: openmm.Context, interval: int, samples: int | None = None, s
     """
     if samples is None and seconds is None:
         raise ValueError("sample: give samples, seconds, or both; with neither it would not end")
-    if interval < 1 or samples is not None and samples < 1:
-        raise ValueError(f"sample: interval and samples must be at least 1, but are {interval} and {samples}")
+    interval = integer("sample: interval", interval, least=1)
+    samples = None if samples is None else integer("sample: samples", samples, least=1)
+    seconds = None if seconds is None else finite("sample: seconds", seconds, "s")
     if groups is not None and not groups:
         raise ValueError("sample: groups is empty; leave it out for the energy of all forces")
     integrator = context.getIntegrator()
+    require_fixed_step("sample", integrator)
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
-    groups = {"potential": set(range(MAX_GROUPS))} if groups is None else groups
+    groups = {"potential": set(range(MAX_GROUPS))} if groups is None else {
+        name: instance(f"sample: the force groups of '{name}'", chosen, set) for name, chosen in groups.items()}
     first = next(iter(groups))
     freedom = countFreedom(context.getSystem())
     temperature: list[float] = []

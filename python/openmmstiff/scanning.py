@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from openmm import app, unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
-from ._conversions import Quantity, coordinates, finite, integer, is_atoms, number
+from ._conversions import Quantity, coordinates, finite, instance, integer, is_atoms, number
+from ._dynamics import require_fixed_step
 from ._examination import advisedFriction, roundStep
 from ._scan_runs import EQUILIBRATIONS, Task, advise, count_steps, equilibrate, make_run, settling_time
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
@@ -601,6 +602,8 @@ def _prototypes(integrators, temperature, friction):
         if integrator is None:
             integrator = INTEGRATORS[name](temperature, friction, 0.001)
         else:
+            instance(f"scan: the integrator '{name}'", integrator, openmm.Integrator)
+            require_fixed_step("scan", integrator)
             _check_groups(name, integrator)
         if hasattr(integrator, "setTemperature"):
             integrator = openmm.XmlSerializer.clone(integrator)

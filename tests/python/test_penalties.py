@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import openmm
@@ -127,6 +128,15 @@ def test_samples_are_taken_at_multiples_of_their_interval():
     reporter = MultiplierReporter(penalties, 4, sampleInterval=2)
     run_pendulum(reporter, system, 12, before=3)
     assert reporter.times == pytest.approx([0.03, 0.05, 0.07])
+
+
+def test_late_times_are_written_in_full():
+    system, penalties = pendulum(0.05)
+    text, context = io.StringIO(), openmm.Context(system, openmm.VerletIntegrator(0.001), REFERENCE)
+    context.setPositions([[0, 0, 0], [1, 0, 0]])
+    context.setTime(123456.75)
+    MultiplierReporter(penalties, 1, text).report(SimpleNamespace(context=context), None)
+    assert text.getvalue().splitlines()[1].startswith("123456.75,")
 
 
 @pytest.mark.parametrize("kind", [str, Path, open], ids=["str", "Path", "file"])

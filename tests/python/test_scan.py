@@ -192,12 +192,22 @@ def test_sample_records_what_is_asked_for(tmp_path):
     loaded = Samples.load(tmp_path/"samples.npz")
     assert loaded.energies.keys() == {"potential"} and (loaded.observed["x"] == found.observed["x"]).all()
     assert vars(loaded).keys() == vars(found).keys() and loaded.seconds == found.seconds
+    with pytest.raises(ValueError, match="must end in .npz, but is run.300K"):
+        found.save("run.300K")
 
 
 def test_sample_stops_with_an_error():
     with pytest.raises(ValueError, match="give samples, seconds, or both"):
         sample(reference_context(0.001), 5)
-    assert len(sample(reference_context(0.001), 5, seconds=0).temperature) == 1
+    assert len(sample(reference_context(0.001), 5, seconds=0*unit.second).temperature) == 1
+    for wrong, message in [({"samples": 0.3/0.1}, "sample: samples must be an integer, not 2.99"),
+                           ({"samples": 0}, "sample: samples must be at least 1"),
+                           ({"samples": math.nan}, "sample: samples must be an integer, not nan"),
+                           ({"interval": 1*unit.picosecond}, "sample: interval must be an integer"),
+                           ({"seconds": math.nan}, "sample: seconds must be a finite number"),
+                           ({"groups": {"bonds": 0}}, "the force groups of 'bonds' must be an object of class set")]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            sample(reference_context(0.001), **{"interval": 5, "samples": 1, **wrong})
     with pytest.raises(FloatingPointError, match="LangevinMiddleIntegrator with a step of 20 fs: the energy is not "
                                                  "finite after .* ps. Use a smaller step"):
         sample(reference_context(0.02), 500, 10)
@@ -429,6 +439,7 @@ IN_PYTHON.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3
     ({"system": IN_PYTHON}, "the System cannot be copied through XML: .* left out"),
     ({"integrators": ["Verlet"]}, "no integrator 'Verlet'; choose from LangevinMiddle, MassPenaltyLangevin"),
     ({"integrators": []}, "there are no integrators"),
+    ({"integrators": {"V": openmm.VariableLangevinIntegrator(300, 1, 1e-4)}}, "steps of VariableLangevinIntegrator vary"),
     ({"integrators": {"own": openmm.VerletIntegrator(0.001)}}, "give steps for 'own'"),
     ({"steps": [0]}, r"steps of LangevinMiddle must be positive numbers \[fs\], but are \[0.0\]"),
     ({"integrators": ["LangevinMiddle"], "steps": {"LangevinMidle": [1]}}, "'LangevinMidle', which is none of Langev"),
