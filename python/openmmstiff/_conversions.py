@@ -89,7 +89,7 @@ def count(argument, value):
 
 def integers(argument, values):
     """The list of int that C++ takes for a sequence of whole numbers."""
-    return _elements(argument, values, "integers", integer)
+    return elements(argument, values, "integers", integer)
 
 
 def string(argument, value):
@@ -114,7 +114,7 @@ def choice(argument, value, known):
 
 def strings(argument, values):
     """The list of str that C++ takes."""
-    return _elements(argument, values, "strings", string)
+    return elements(argument, values, "strings", string)
 
 
 def expression(argument, value):
@@ -131,7 +131,7 @@ def expression(argument, value):
 
 def expressions(argument, values):
     """The list of str that C++ takes for a sequence of functions."""
-    return _elements(argument, values, "strings or numbers", expression)
+    return elements(argument, values, "strings or numbers", expression)
 
 
 def _sequence(values):
@@ -144,11 +144,12 @@ def _sequence(values):
         return None
 
 
-def _elements(argument, values, kind, convert):
-    elements = _sequence(values)
-    if elements is None:
+def elements(argument, values, kind, convert=lambda argument, element: element) -> list:
+    """The list of what is in a sequence, or comes of an iterator, each converted."""
+    found = _sequence(values)
+    if found is None:
         raise TypeError(f"{argument} must be a sequence of {kind}, not {values!r}")
-    return [convert(f"an element of {argument}", element) for element in elements]
+    return [convert(f"an element of {argument}", element) for element in found]
 
 
 def vector(argument, value, symbol):

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import openmm
 
-from ._conversions import boolean, finite, instance, needing
+from ._conversions import boolean, elements, finite, instance, needing
 
 with needing("openmmstiff.ase needs ASE", "ase"):
     from ase import Atoms, units
@@ -335,7 +335,8 @@ class Batch:
         one object; take [atoms.copy() for _ in range(8)]
     """
 
-    def __init__(self, model: Callable[[list[Atoms]], Mapping[str, Any]], systems: Sequence[Atoms]) -> None:
+    def __init__(self, model: Callable[[list[Atoms]], Mapping[str, Any]], systems: Iterable[Atoms]) -> None:
+        systems = elements("Batch: systems", systems, "Atoms")
         if not all(isinstance(atoms, Atoms) for atoms in systems):
             raise TypeError(f"Batch: systems must be a list of ASE's Atoms, not {systems!r}")
         _require_different("systems", systems, "take atoms.copy() for each")
@@ -344,7 +345,7 @@ class Batch:
         for atoms in systems:
             atoms.calc = BatchCalculator(self)
 
-    def run(self, runs: Sequence[Any], *arguments: Any, **keywords: Any) -> None:
+    def run(self, runs: Iterable[Any], *arguments: Any, **keywords: Any) -> None:
         """
         Let runs go on side by side until all have ended.
 
@@ -359,6 +360,7 @@ class Batch:
         *arguments, **keywords
             what the method run() of each takes, such as the number of steps
         """
+        runs = elements("Batch: runs", runs, "runs")
         _require_different("the Atoms of runs", [run.atoms for run in runs], "make one run of each")
         waiting = every = [_Run(self, f"run {i}", lambda run=run: run.run(*arguments, **keywords))
                            for i, run in enumerate(runs)]

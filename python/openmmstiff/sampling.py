@@ -20,7 +20,7 @@ from openmm import unit
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from ._conversions import Quantity, finite, instance, integer
+from ._conversions import Quantity, elements, finite, instance, integer
 from ._dynamics import BATHS, make_run, read_snapshot, require_fixed_step, without_baths
 from .tasks import runTasks
 
@@ -252,6 +252,7 @@ def sampleDynamics(system: openmm.System, snapshots: Iterable[openmm.State | Arr
     tolerance = DRIFT*max(1, countFreedom(system))*GAS_CONSTANT*temperature
     function = partial(make_run, system=system, temperature=temperature, step=stepSize, interval=interval,
                        samples=samples, observe=observe, platform=platform, seed=seed, tolerance=tolerance)
+    snapshots = elements("sampleDynamics: snapshots", snapshots, "States, or of positions")
     starts = [read_snapshot(index, snapshot, system) for index, snapshot in enumerate(snapshots)]
     if not starts:
         raise ValueError("sampleDynamics: there are no snapshots; give States or positions of a run")

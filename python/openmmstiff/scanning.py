@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from openmm import app, unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
-from ._conversions import Quantity, coordinates, finite, instance, integer, is_atoms, number
+from ._conversions import Quantity, coordinates, elements, finite, instance, integer, is_atoms, number
 from ._dynamics import require_fixed_step
 from ._examination import advisedFriction, roundStep
 from ._scan_runs import EQUILIBRATIONS, Task, advise, count_steps, equilibrate, make_run, settling_time
@@ -491,6 +491,8 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
         steps = {name if name in prototypes else str(name).removesuffix("Integrator"): steps[name] for name in steps}
         for unknown in steps.keys() - prototypes.keys():
             raise ValueError(f"scan: steps are given for '{unknown}', which is none of {', '.join(prototypes)}")
+    elif steps is not None:
+        steps = elements("scan: steps", steps, "numbers [fs]")
     chosen: Any = {name: _steps(name, steps) for name in prototypes}
     if time is not None and time < LONG_ENOUGH/(2*friction):
         warnings.warn(f"scan: runs of {time:g} ps are too short for errors that mean something: with a friction of "
@@ -629,7 +631,7 @@ def _steps(name, steps):
         if name not in INTEGRATORS:
             raise ValueError(f"scan: give steps for '{name}': there are default ones only for {', '.join(INTEGRATORS)}")
         return None
-    steps = [number("steps", step, "") for step in steps]
+    steps = elements(f"scan: the steps of {name}", steps, "numbers [fs]", partial(number, symbol=""))
     if not steps or not all(0 < step < math.inf for step in steps):
         raise ValueError(f"scan: the steps of {name} must be positive numbers [fs], but are {steps}")
     return sorted(set(steps))

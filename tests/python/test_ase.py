@@ -671,7 +671,7 @@ class Model:
 def waters(count):
     copies = [molecule("H2O") for _ in range(count)]
     model = Model(copies)
-    return copies, model, Batch(model, copies)
+    return copies, model, Batch(model, iter(copies))
 
 
 def test_a_step_of_a_batch_is_one_call(tmp_path):
@@ -681,7 +681,7 @@ def test_a_step_of_a_batch_is_one_call(tmp_path):
                    trajectory=str(tmp_path/f"{i}.traj")) for i, atoms in enumerate(copies)]
     batch.run(runs, 10)
     assert model.calls == [3, 2] + (1 + 2 + 10)*[3]
-    batch.run(runs, 5)
+    batch.run(iter(runs), 5)
     assert model.calls[15:] == 5*[3] and [run.nsteps for run in runs] == [15]*3
     for i, atoms in enumerate(copies):
         frames = read(tmp_path/f"{i}.traj", ":")
@@ -829,6 +829,8 @@ def test_batches_need_different_atoms():
     for wrong in (copies[0], ["H2O"]):
         with pytest.raises(TypeError, match="systems must be a list of ASE's Atoms, not"):
             Batch(model, wrong)
+    with pytest.raises(TypeError, match="Batch: runs must be a sequence of runs, not"):
+        batch.run(run_of(copies[0]), 1)
     with pytest.raises(ValueError, match="the Atoms of runs must be different objects, but 0 and 2 are the same"):
         batch.run([run_of(atoms) for atoms in (*copies, copies[0])], 1)
 

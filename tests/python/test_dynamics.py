@@ -183,6 +183,8 @@ def test_state_without_positions_is_named():
     context = trials.bind(oscillators(), openmm.VerletIntegrator(STEP), "Reference", thermal(1)[0])
     with pytest.raises(ValueError, match="snapshot 0 is a State without positions"):
         run(oscillators(), [context.getState(velocities=True)])
+    with pytest.raises(TypeError, match="snapshots must be a sequence of States, or of positions, not"):
+        run(oscillators(), context.getState(positions=True))
 
 
 @pytest.mark.parametrize("remover", [False, True])
