@@ -3,8 +3,11 @@ Angstrom, eV, dalton, K; spreads are in kT.
 """
 
 import fcntl
+import hashlib
+import json
 import os
 import pickle
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -174,6 +177,12 @@ class _Snapshot:
     def paid(self) -> bool:
         return np.isfinite(self.target) or bool(self.failure)
 
+    def copy_atoms(self) -> Atoms:
+        """For users, with the energy of the target."""
+        atoms = self.atoms.copy()
+        atoms.calc = SinglePointCalculator(atoms, energy=self.target)
+        return atoms
+
 
 class _Target:
     """What is asked for energies. Each process unpickles it once."""
@@ -220,6 +229,29 @@ def _read_potential(name, value):
     return value
 
 
+def _describe(target):
+    """What tells a target from others, as a text: its class and parameters, its forces, or the name of a function."""
+    if isinstance(target, SystemCalculator):
+        target = target.system
+    if isinstance(target, openmm.System):
+        forces = "".join(map(_serialize, target.getForces()))
+        return f"System {hashlib.sha256(forces.encode()).hexdigest()[:16]}"
+    if isinstance(target, BaseCalculator):
+        parameters = {str(name): value for name, value in getattr(target, "parameters", {}).items()}
+        text = json.dumps(parameters, sort_keys=True, skipkeys=True, default=lambda value: type(value).__name__)
+        return f"{type(target).__name__} {text}"
+    return getattr(target, "__qualname__", type(target).__qualname__)
+
+
+def _serialize(force):
+    """As XML, which is that of any version of OpenMM; of what is not the same each time the name of the class."""
+    try:
+        text = "" if isinstance(force, openmm.PythonForce) else openmm.XmlSerializer.serialize(force)
+    except openmm.OpenMMException:      # there is no XML
+        text = ""
+    return re.sub(' openmmVersion="[^"]*"', "", text) or type(force).__name__
+
+
 class NestedSampler:
     """
     Samples of the canonical ensemble of a target potential, from dynamics in a surrogate (Iftimie et al., J. Chem.
@@ -258,8 +290,9 @@ class NestedSampler:
         the target, or a function of no arguments that returns it. With processes it must be picklable; each process
         makes it once
     path : str or path
-        the file, an SQLite database of ASE, whose name ends in .db. Settings that differ from those of the run that has
-        written it are a ValueError
+        the file, an SQLite database of ASE, whose name ends in .db. Another temperature, other elements or another
+        target than those of the run that has written it are a ValueError. Targets are told by the class and parameters
+        of a calculator, the forces of a System, or the name of a function
     move : str
         "independent" or "nested"
     steps : int
@@ -298,7 +331,7 @@ class NestedSampler:
         self.rng: Any = np.random if rng is None else rng
         self._target = _Target(target)
         self._observers: list[tuple[Callable[..., object], int, tuple, dict[str, Any]]] = []
-        self._settings = {"temperature_K": float(self.dynamics.temp/units.kB), "symbols": str(self.atoms.symbols)}
+        self._description = _describe(target)
         self._snapshots: dict[int, _Snapshot] = {}
         self._read()
 
@@ -527,7 +560,7 @@ class NestedSampler:
         Average
             mean, standard error, and energies of the target for an independent sample
         """
-        return self._average(lambda snapshot: observe(snapshot.atoms), self.move == MOVES[1])
+        return self._average(lambda snapshot: observe(snapshot.copy_atoms()), self.move == MOVES[1])
 
     def snapshots(self) -> tuple[list[Atoms], np.ndarray]:
         """
@@ -536,10 +569,11 @@ class NestedSampler:
         Returns
         -------
         tuple of list of ase.Atoms and array of shape (snapshots,)
-            the snapshots with the energies of the target, and their weights, whose sum is 1
+            copies of the snapshots with the energies of the target, and their weights, whose sum is 1
         """
         series = self._series(self.move == MOVES[1])
-        return [each.atoms for snapshots, _ in series for each in snapshots], np.concatenate([w for _, w in series])
+        atoms = [each.copy_atoms() for snapshots, _ in series for each in snapshots]
+        return atoms, np.concatenate([weights for _, weights in series])
 
     def samples(self) -> list[Atoms]:
         """
@@ -552,15 +586,15 @@ class NestedSampler:
             the samples, with the energies of the target; those of the independent move are in random order
         """
         series = self._series(self.move == MOVES[1])
-        chain = [each.atoms for snapshots, _ in series for each in snapshots]
+        chain = [each for snapshots, _ in series for each in snapshots]
         if self.move == MOVES[1] and self._chains():
-            return chain
+            return [each.copy_atoms() for each in chain]
         (free, weights), = series
         now, order = self.rng.choice(len(free), p=weights), []
         for other in self.rng.permutation(len(free)):
             if self.rng.random()*weights[now] < weights[other]:
                 now = other
-            order.append(chain[now])
+            order.append(chain[now].copy_atoms())
         return order
 
     def report(self) -> Report:
@@ -619,11 +653,13 @@ class NestedSampler:
     def _read(self):
         """What is in the file, or a new one."""
         self._database: Any = connect(str(self.path), type="db", use_lock_file=False)
+        settings = {"temperature_K": float(self.dynamics.temp/units.kB), "symbols": str(self.atoms.symbols),
+                    "target": self._description}
         if not self._database.metadata:     # a new one
-            self._database.metadata = self._settings
-        found = {name: self._database.metadata.get(name) for name in self._settings}
-        if found != self._settings:
-            raise ValueError(f"NestedSampler: {self.path} is of another run, with {found}, not {self._settings}")
+            self._database.metadata = settings
+        found = {"target": self._description} | self._database.metadata     # older files have no target
+        if found != settings:
+            raise ValueError(f"NestedSampler: {self.path} is of another run, with {found}, not {settings}")
         self._snapshots = {}
         for row in self._database.select(sort="id"):
             self._snapshots[row.id] = _Snapshot(

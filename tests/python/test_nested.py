@@ -30,7 +30,7 @@ from ase.md.verlet import VelocityVerlet  # noqa: E402
 
 import openmmstiff.nested  # noqa: E402
 from openmmstiff.ase import MassPenaltyLangevin, SystemCalculator  # noqa: E402
-from openmmstiff.nested import LADDER, MOVES, PILOT, TRIES, NestedSampler  # noqa: E402
+from openmmstiff.nested import LADDER, MOVES, PILOT, TRIES, NestedSampler, _describe  # noqa: E402
 from systems import angles, bonds, force, system_of  # noqa: E402
 from trials import bind  # noqa: E402
 
@@ -444,10 +444,35 @@ def test_file_of_another_run_is_refused(tmp_path):
         NestedSampler(Perfect(atoms), Function(lambda x: 0), tmp_path/"run.db").run(4)
     with pytest.raises(ValueError, match="is of another run, with .*300.0.*'H'.* not .*'He'"):
         NestedSampler(Perfect(Atoms("He")), Function(lambda x: 0), tmp_path/"run.db")
+    with pytest.raises(ValueError, match="is of another run, with .*'Function {}'.* not .*'Function {\"degree\": 2}'"):
+        target = Function(lambda x: 0)
+        target.parameters["degree"] = 2
+        normal(tmp_path/"run.db", target=target)
+    sampler = normal(tmp_path/"run.db")
+    sampler.dynamics.temp *= 2
+    with pytest.raises(ValueError, match="is of another run, with .*300.0.* not .*600.0"):
+        sampler.run(4)
     sampler = normal(tmp_path/"run.db")
     sampler.attach(lambda: normal(tmp_path/"run.db").run(5))
     with pytest.raises(OSError, match="another run works with"):
         sampler.run(4)
+
+
+def test_targets_are_told_by_their_forces():
+    """Or by their names, where they are functions."""
+    one, other = (SystemCalculator(system_of([1, 1], bonds((0, 1, length, 1000)))) for length in (0.1, 0.2))
+    assert _describe(one) == _describe(openmm.XmlSerializer.clone(one.system)) != _describe(other)
+    assert _describe(peroxide) == "peroxide"
+
+
+def test_what_is_given_out_are_copies(tmp_path):
+    sampler = normal(tmp_path/"run.db")
+    sampler.run(5)
+    before = sampler.average(first_x)
+    for atoms in sampler.samples() + sampler.snapshots()[0]:
+        assert np.isfinite(atoms.get_potential_energy())
+        atoms.positions += 1
+    assert sampler.average(first_x) == before
 
 
 @pytest.mark.parametrize("arguments, error, message", [
