@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 from ._commands import examine_command, prefix_command, scan_command
+from ._conversions import find_platform
 from ._installation import check_installation
 
 
@@ -118,6 +119,11 @@ class _Copied(io.TextIOBase):
 def benchmark_command(options, fail):
     """Print the check of the installation as a block of Markdown, then the tables."""
     from ._benchmark import benchmark
+    try:
+        for name in options.platforms or []:
+            find_platform("argument --platforms: a name", name.partition(":")[0])
+    except ValueError as error:
+        return fail(f"{error}; `python -m openmmstiff` says why one is not there")
     try:
         file = options.output.open("w")
     except OSError as error:

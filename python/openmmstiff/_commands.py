@@ -6,6 +6,7 @@ They return whether all is well. If options or files are wrong they call `fail` 
 
 import contextlib
 import sys
+import tempfile
 
 import openmm
 from openmm import app
@@ -42,6 +43,7 @@ def scan_command(options, fail):
         integrators, steps = _read_integrators(options)
         system, structure = readSystem(options.system), readStructure(options.structure)
         options.output.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=options.output).close()      # else an error now, not after the runs
         with _bar() as progress:
             result = scan(system, structure.topology, structure.getPositions(asNumpy=True), integrators,
                           options.temperature, options.friction, steps, options.minutes, options.time,
@@ -89,10 +91,16 @@ def _read_integrators(options):
     steps = {}
     for text in options.integrators:
         name, colon, given = text.partition(":")
+        name = name.removesuffix("Integrator")
+        if name in steps:
+            raise ValueError(f"argument --integrators: {name} is there twice. Give all its steps at once, as in "
+                             f"{name}:2,4")
         try:
             steps[name] = [float(each) for each in given.split(",")] if colon else options.steps
         except ValueError:
             raise ValueError(f"argument --integrators: '{text}': give steps in fs as in {name}:2,4") from None
+    if options.steps and all(":" in text for text in options.integrators):
+        raise ValueError("argument --steps: each of --integrators has steps of its own. Leave --steps out")
     return list(steps), steps
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Set
 from typing import Any, Protocol
 
 import numpy
-from openmm import Vec3, unit
+from openmm import Platform, Vec3, unit
 
 UNITS = {
     "": unit.dimensionless,
@@ -110,6 +110,12 @@ def choice(argument, value, known):
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{argument} must be one of {', '.join(map(repr, known))}, not {value!r}")
     return value
+
+
+def find_platform(argument, name):
+    """OpenMM's platform of a name."""
+    return Platform.getPlatform(choice(argument, name, [Platform.getPlatform(index).getName() for index in
+                                                        range(Platform.getNumPlatforms())]))
 
 
 def strings(argument, values):

@@ -254,6 +254,7 @@ class _Examiner:
     def __init__(self, simulation, kT, largest=math.inf):
         self.simulation, self.kT, self.largest = simulation, kT, largest
         self.system, self.topology = simulation.context.getSystem(), simulation.topology
+        bonds = find_bonds(self.topology, self.system)
         current, self.given = _find_integrator(simulation.integrator)
         self.forces = Forces(self.system, current.getIntegrationForceGroups(), context=simulation.context)
         # What is asked for pairs and bonds, at one step size after the other.
@@ -268,8 +269,7 @@ class _Examiner:
         constrained = [self.system.getConstraintParameters(i)[:2] for i in range(self.system.getNumConstraints())]
         self.constraints = [(i, j, math.inf) for i, j in constrained if self.forces.masses[[i, j]].any()]
         # A Topology knows which of those in forces are bonds.
-        bonds = find_bonds(self.topology, self.system) or find_bonded(self.system) \
-            or [(i, j) for i, j, _ in self.constraints]
+        bonds = bonds or find_bonded(self.system) or [(i, j) for i, j, _ in self.constraints]
         self.bonds = {tuple(sorted(bond)) for bond in bonds}
         self.neighbours = find_neighbours(self.bonds, len(self.forces.masses))
         self.unrecognized = find_unrecognized(self.topology, self.system) if self.given is None else []

@@ -104,11 +104,7 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         raise TypeError("addPairsFromTopology: integrator must be a MassPenaltyIntegrator or "
                         f"MassPenaltyLangevinIntegrator, but is of class {type(integrator).__name__}")
     MassPenaltyIntegrator.cast(integrator)
-    instance("topology", topology, app.Topology)
-    instance("system", system, openmm.System)
-    if topology.getNumAtoms() > system.getNumParticles():
-        raise ValueError(f"addPairsFromTopology: the Topology has {topology.getNumAtoms()} atoms, but the System only "
-                         f"{system.getNumParticles()} particles. Pass the Topology that the System was made from")
+    bonds = find_bonds(topology, system)
     bondStiffness = None if bondStiffness is None else finite("bondStiffness", bondStiffness, "kJ/mol/nm^2")
     angleStiffness = None if angleStiffness is None else finite("angleStiffness", angleStiffness, "kJ/mol/nm^2")
     bondInertia = None if bondInertia is None else finite("bondInertia", bondInertia, "dalton")
@@ -125,7 +121,6 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     if not period > 0:
         raise ValueError(f"addPairsFromTopology: the penalized period is {period} ps. Choose the step size first")
     every = list(topology.atoms())
-    bonds = find_bonds(topology, system)
     neighbours = find_neighbours(bonds, len(every))
     if positions is not None and system.usesPeriodicBoundaryConditions():
         box = np.array([vector.value_in_unit(unit.nanometer) for vector in system.getDefaultPeriodicBoxVectors()])
@@ -279,7 +274,12 @@ def copy_pairs(source, target):
 
 
 def find_bonds(topology, system):
-    """The bonds (i, j) of a Topology but those of virtual sites, which follow other particles."""
+    """The bonds (i, j) of a Topology but those of virtual sites, which follow others. It must fit the System."""
+    instance("topology", topology, app.Topology)
+    instance("system", system, openmm.System)
+    if topology.getNumAtoms() > system.getNumParticles():
+        raise ValueError(f"the Topology has {topology.getNumAtoms()} atoms, but the System only "
+                         f"{system.getNumParticles()} particles. Pass the Topology that the System was made from")
     bonds = dict.fromkeys(tuple(sorted((bond[0].index, bond[1].index))) for bond in topology.bonds())   # each once
     return [bond for bond in bonds if not any(map(system.isVirtualSite, bond))]
 

@@ -534,8 +534,8 @@ class SystemCalculator(Calculator):
 def _reduce(cell):
     """The vectors of the same lattice that OpenMM takes, of a cell that is turned as it wants it."""
     if np.abs(np.triu(cell, 1)).max() > 1e-9 or not np.diag(cell).all():
-        raise ValueError("SystemCalculator: OpenMM takes cells whose first vector is along x and whose second is in the "
-                         f"plane of x and y, not {cell.tolist()}. Turn cell and atoms first: "
+        raise ValueError("SystemCalculator: OpenMM takes cells whose first vector is along x and whose second is in "
+                         f"the plane of x and y, not {cell.tolist()}. Turn cell and atoms first: "
                          "atoms.set_cell(atoms.cell.standard_form()[0], scale_atoms=True)")
     reduced = np.tril(cell)*np.sign(np.diag(cell))[:, None]
     for i, j in (2, 1), (2, 0), (1, 0):

@@ -466,9 +466,8 @@ def computeTemperature(context: openmm.Context, state: openmm.State, freedom: in
         return integrator.computeSystemTemperature().value_in_unit(unit.kelvin)
     freedom = countFreedom(context.getSystem()) if freedom is None else freedom
     if freedom <= 0:
-        raise ValueError(f"computeTemperature: the System has {freedom} degrees of freedom, and so no temperature. Has it "
-                         "particles with a mass, fewer constraints than these have coordinates, and more than one "
-                         "particle if there is a CMMotionRemover?")
+        raise ValueError(f"computeTemperature: the System has {freedom} degrees of freedom, and so no temperature. "
+                         "Leave out constraints, or the CMMotionRemover if a single particle moves")
     return 2*state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)/(freedom*GAS_CONSTANT)
 
 

@@ -20,10 +20,12 @@ from numpy.typing import ArrayLike
 from openmm import app, unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
-from ._conversions import Quantity, coordinates, elements, finite, instance, integer, is_atoms, number
+from ._conversions import (Quantity, choice, coordinates, elements, find_platform, finite, instance, integer, is_atoms,
+                           number, string)
 from ._dynamics import require_fixed_step
 from ._examination import advisedFriction, roundStep
 from ._scan_runs import EQUILIBRATIONS, Task, advise, count_steps, equilibrate, make_run, settling_time
+from ._topology import find_bonds
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
 from .tasks import countWorkers, runTasks
 
@@ -502,6 +504,8 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
                         ". Pass the structure that the System was made from, with all its particles")
     box = bonded.getPeriodicBoxVectors() if separated.usesPeriodicBoundaryConditions() else None
 
+    if not scheduler:   # whose workers may have other platforms
+        _check_platform(platform, properties or {})
     workers = countWorkers(scheduler) if scheduler else processes
     local = workers == 1 and not scheduler      # this process makes all by itself
     watch = _Progress(progress, minutes)
@@ -585,7 +589,18 @@ def _parts(system, topology, positions, bonds) -> tuple[Any, Any, Any]:
         raise TypeError("scan: bonds are for Atoms of ASE; a System has them in its Topology")
     if is_atoms(system) or topology is None or positions is None:
         raise TypeError("scan: give the topology and the positions of a System, and neither with Atoms of ASE")
+    find_bonds(topology, system)    # refuses what does not fit
     return system, topology, positions
+
+
+def _check_platform(name, properties):
+    """Say at once what would end each run."""
+    if name is None and properties:
+        raise ValueError("scan: properties are those of a platform: give one, too")
+    known = () if name is None else find_platform("scan: platform", name).getPropertyNames()
+    for each in properties:
+        choice(f"scan: a property of {name}", each, known)
+        string(f"scan: the property {each}", properties[each])
 
 
 def _prototypes(integrators, temperature, friction):

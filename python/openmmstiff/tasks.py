@@ -90,8 +90,8 @@ def runTasks(function: Callable[[Argument], Result], tasks: Iterable[Argument], 
         deaths += 1
         if deaths == DEATHS:
             raise RuntimeError(f"{DEATHS} processes have died, one after the other, at the tasks "
-                               f"{sorted(index for index, _ in lost)}. Out of memory? Use fewer processes. Or is this called "
-                               "by a script outside of `if __name__ == '__main__':`? Processes import the script")
+                               f"{sorted(index for index, _ in lost)}. Out of memory? Use fewer processes. Or is it "
+                               "called by a script outside of `if __name__ == '__main__':`? Processes import it")
         waiting = itertools.chain(lost, waiting)
 
 

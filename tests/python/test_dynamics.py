@@ -211,7 +211,8 @@ def test_redundant_constraints_do_not_count():
 
 
 def test_what_cannot_move_has_no_temperature():
-    context = trials.bind(system_of([1], openmm.CMMotionRemover()), openmm.VerletIntegrator(STEP), "Reference", [[0, 0, 0]])
+    system = system_of([1], openmm.CMMotionRemover())
+    context = trials.bind(system, openmm.VerletIntegrator(STEP), "Reference", [[0, 0, 0]])
     with pytest.raises(ValueError, match="the System has 0 degrees of freedom, and so no temperature"):
         sample(context, 1, 1)
 

@@ -405,6 +405,12 @@ def test_wrong_arguments_are_errors():
     for temperature in 0, -1, math.nan, math.inf:
         with pytest.raises(ValueError, match="temperature"):
             examine(simulation, temperature)
+    for topology, message in ((Waters(1).topology, "the Topology has 3 atoms, but the System only 2 particles"),
+                              (None, "topology must be an object of class Topology")):
+        simulation.topology = topology
+        with pytest.raises((TypeError, ValueError), match=message):
+            examine(simulation)
+    simulation.topology = app.Topology()
     simulation.context.setPositions([[0, 0, 0], [0, 0, 0]])
     with pytest.raises(ValueError, match="in the same place"):
         examine(simulation)

@@ -281,11 +281,11 @@ def test_benchmark_tells_what_differs_and_what_fails(benchmark, monkeypatch):
     """And goes on with the next platform."""
     monkeypatch.setattr(_benchmark, "FORCE_TOLERANCE", 1e-12)
     monkeypatch.setattr(_installation, "BOUNDS", dict.fromkeys(_installation.BOUNDS, 1e-15))
-    code, _, tables, verdicts = benchmark("Quantum", "CPU")
+    code, _, tables, verdicts = benchmark("CPU:double", "CPU")     # which has no precision
     assert code == 1 and tables[0][3][-1] == "NO"
     for table in tables:
-        assert table[2][0] == "Quantum" and re.match("fails: .*Quantum", table[2][1]) and table[3][0] == "CPU"
-    assert verdicts[0] == "Quantum: wrong: positions, conduct, water, protein, steps"
+        assert table[2][0] == "CPU:double" and re.match("fails: .*Precision", table[2][1]) and table[3][0] == "CPU"
+    assert verdicts[0] == "CPU:double: wrong: positions, conduct, water, protein, steps"
     assert verdicts[1].startswith("CPU: wrong: check, positions")
 
 
@@ -332,6 +332,12 @@ def test_benchmark_wants_a_file_that_can_be_written(capsys, tmp_path):
     with pytest.raises(SystemExit):
         command.main(["benchmark", "--output", str(tmp_path/"no folder"/"report.md")])
     assert "argument --output: " in capsys.readouterr().err
+
+
+def test_benchmark_wants_platforms_that_are_there(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["benchmark", "--platforms", "CPU", "Quantum:mixed"])
+    assert "argument --platforms: a name must be one of 'Reference', " in capsys.readouterr().err
 
 
 def test_benchmark_boxes_are_those_of_openmm_side_by_side():

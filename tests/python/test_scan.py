@@ -439,7 +439,7 @@ IN_PYTHON.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3
     ({"system": IN_PYTHON}, "the System cannot be copied through XML: .* left out"),
     ({"integrators": ["Verlet"]}, "no integrator 'Verlet'; choose from LangevinMiddle, MassPenaltyLangevin"),
     ({"integrators": []}, "there are no integrators"),
-    ({"integrators": {"V": openmm.VariableLangevinIntegrator(300, 1, 1e-4)}}, "steps of VariableLangevinIntegrator vary"),
+    ({"integrators": {"V": openmm.VariableLangevinIntegrator(300, 1, 1e-4)}}, "of VariableLangevinIntegrator vary"),
     ({"integrators": {"own": openmm.VerletIntegrator(0.001)}}, "give steps for 'own'"),
     ({"steps": [0]}, r"steps of LangevinMiddle must be positive numbers \[fs\], but are \[0.0\]"),
     ({"steps": 2}, r"scan: steps must be a sequence of numbers \[fs\], not 2"),
@@ -447,7 +447,14 @@ IN_PYTHON.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3
     ({"minutes": 0}, "minutes must be a finite number that is positive, but is 0"),
     ({"time": -1}, "time must be a finite number that is positive, but is -1"),
     ({"processes": 0}, "processes must be at least 1, but is 0"),
-    ({"system": openmm.System(), "positions": np.zeros((0, 3))}, "the System has no forces"),
+    ({"system": openmm.System(), "topology": app.Topology(), "positions": np.zeros((0, 3))}, "System has no forces"),
+    ({"platform": "Foo"}, "scan: platform must be one of 'Reference', .*, not 'Foo'"),
+    ({"properties": {"Precision": "mixed"}}, "scan: a property of Reference must be one of .*, not 'Precision'"),
+    ({"platform": None, "properties": {"Precision": "mixed"}}, "properties are those of a platform: give one"),
+    ({"platform": "CPU", "properties": {"Threads": 1}}, "scan: the property Threads must be a string, not 1"),
+    ({"topology": Waters(20).topology}, "the Topology has 60 atoms, but the System only 32 particles"),
+    ({"topology": "PDBFile"}, "topology must be an object of class Topology, not 'PDBFile'"),
+    ({"integrators": {"Verlet": openmm.VerletIntegrator}}, "the integrator 'Verlet' must be an object of class Integr"),
     ({"positions": np.zeros((3, 3))}, r"each of 32 particles, but are of shape \(3, 3\). Pass")])
 def test_bad_arguments_are_errors(changes, message):
     good = dict(zip(("system", "topology", "positions"), springs()))
@@ -497,12 +504,16 @@ def test_real_time_is_kept(files, capsys):
      "there is no integrator 'Middle'; choose from LangevinMiddle, MassPenaltyLangevin"),
     ("system.xml water.pdb --integrators LangevinMiddle:a", 2,
      "'LangevinMiddle:a': give steps in fs as in LangevinMiddle:2,4"),
+    ("system.xml water.pdb --integrators LangevinMiddle:1 LangevinMiddleIntegrator:2", 2,
+     "LangevinMiddle is there twice. Give all its steps at once, as in LangevinMiddle:2,4"),
+    ("system.xml water.pdb --integrators LangevinMiddle:1 --steps 2", 2, "each of --integrators has steps of its own"),
+    ("system.xml water.pdb --output /proc", 2, "/proc"),
     ("system.xml water.pdb --minutes 0", 2, "'0': give a positive number"),
     ("integrator.xml water.pdb", 2, "has a MassPenaltyIntegrator, not a System"),
     ("water.pdb water.pdb", 2, "is not what XmlSerializer writes of a System"),
     ("none.xml water.pdb", 2, "No such file"),
     ("system.xml system.xml", 2, "cannot be read as a structure"),
-    ("system.xml water.pdb --platform Quantum", 1, "Quantum")])
+    ("system.xml water.pdb --platform Quantum", 2, "scan: platform must be one of 'Reference',")])
 def test_wrong_options_and_files_are_told(words, code, message, files, tmp_path, monkeypatch, capsys):
     (tmp_path/"integrator.xml").write_text(openmm.XmlSerializer.serialize(openmmstiff.MassPenaltyIntegrator(0.001)))
     monkeypatch.chdir(tmp_path)
