@@ -6,6 +6,7 @@ A unit goes by the symbol that the comments in the C++ headers put in brackets.
 import contextlib
 import math
 import operator
+import reprlib
 import warnings
 from collections.abc import Mapping, Set
 from typing import Any, Protocol
@@ -172,6 +173,8 @@ def vector(argument, value, symbol):
 
 def coordinates(argument, value, counts, remedy="") -> numpy.ndarray:
     """Finite positions [nm], an array with a row for each particle; counts: how many there may be."""
+    if isinstance(value, (list, tuple)) and value and all(map(unit.is_quantity, value)):
+        value = unit.Quantity(list(value))
     if unit.is_quantity(value):
         if not value.unit.is_compatible(UNITS["nm"]):
             raise TypeError(f"{argument} must be a quantity in nanometer, not in {value.unit}")
@@ -179,7 +182,7 @@ def coordinates(argument, value, counts, remedy="") -> numpy.ndarray:
     try:
         array = numpy.asarray(value).astype(float, casting="same_kind")
     except (TypeError, ValueError):
-        raise TypeError(f"{argument} must be an array of shape (particles, 3), not {value!r}") from None
+        raise TypeError(f"{argument} must be an array of shape (particles, 3), not {reprlib.repr(value)}") from None
     if array.shape not in [(count, 3) for count in counts]:
         raise ValueError(f"{argument} must have three coordinates of each of "
                          f"{' or '.join(map(str, sorted(set(counts))))} particles, but are of shape {array.shape}"

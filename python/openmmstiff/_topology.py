@@ -365,17 +365,20 @@ def _movable(distances, system, masses):
     return movable
 
 
-def _is_water(atom):
-    return atom.residue.name in ("HOH", "WAT")
+def _is_water(distance, atoms, neighbours):
+    """By its name, or as an oxygen with two hydrogens."""
+    return atoms[distance[0]].residue.name in ("HOH", "WAT") or any(
+        atoms[i].element is app.element.oxygen and len(neighbours[i]) == 2
+        and all(atoms[j].element is app.element.hydrogen for j in neighbours[i]) for i in distance)
 
 
 def _typical(distance, atoms, neighbours, positions):
     """The typical force constant of the atoms of a bond, or of a 1-3 distance and the vertex [kJ/mol/nm^2]."""
     if len(distance) == 2 and positions is not None and _is_triple(distance, atoms, neighbours, positions):
         return TRIPLE_BOND_STIFFNESS
-    of_bond, of_one_three = ((WATER_BOND_STIFFNESS, WATER_ONE_THREE_STIFFNESS) if _is_water(atoms[distance[0]]) else
-                             (BOND_STIFFNESS, ONE_THREE_STIFFNESS))
-    return of_bond if len(distance) == 2 else of_one_three
+    if _is_water(distance, atoms, neighbours):
+        return WATER_BOND_STIFFNESS if len(distance) == 2 else WATER_ONE_THREE_STIFFNESS
+    return BOND_STIFFNESS if len(distance) == 2 else ONE_THREE_STIFFNESS
 
 
 def _is_triple(bond, atoms, neighbours, positions):

@@ -80,6 +80,12 @@ def test_waters_have_the_constants_of_their_force_field(platform):
         assert constant == pytest.approx(462750.4 if min(i, j) % 3 == 0 else of_angles, rel=0.06)
 
 
+@pytest.mark.parametrize("symbols, alike", [("HOH", True), ("COH", False)])
+def test_water_is_told_by_its_atoms_whatever_its_name(symbols, alike):
+    found = [Chain(masses=[1, 16, 1], residue=residue, symbols=symbols).pairs("typical") for residue in ("HOH", "SOL")]
+    assert (found[0] == found[1]) == alike
+
+
 def test_the_number_of_evaluations_does_not_grow_with_the_molecule():
     counts = {}
     for length in (3, 30, 300):
@@ -225,6 +231,15 @@ def test_forces_that_are_not_finite_are_an_error():
     chain.system.addForce(external("sqrt(x)", 1))
     chain.positions -= [1, 0, 0]
     with pytest.raises(ValueError, match="the force on particle 1 is .*nan.* Pass positions near a minimum"):
+        chain.pairs()
+
+
+def test_positions_may_be_a_list_of_quantities():
+    chain = Chain()
+    chain.positions = [openmm.Vec3(*(10*row))*unit.angstrom for row in chain.positions]
+    assert chain.pairs() == pytest.approx(Chain().pairs())
+    chain.positions = ["C"]*400
+    with pytest.raises(TypeError, match=r"must be an array of shape \(particles, 3\), not \['C', .*\.\.\.\]$"):
         chain.pairs()
 
 
