@@ -173,7 +173,7 @@ def vector(argument, value, symbol):
 
 def coordinates(argument, value, counts, remedy="") -> numpy.ndarray:
     """Finite positions [nm], an array with a row for each particle; counts: how many there may be."""
-    if isinstance(value, (list, tuple)) and value and all(map(unit.is_quantity, value)):
+    if type(value) in (list, tuple) and value and all(map(unit.is_quantity, value)):
         value = unit.Quantity(list(value))
     if unit.is_quantity(value):
         if not value.unit.is_compatible(UNITS["nm"]):

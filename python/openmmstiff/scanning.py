@@ -489,13 +489,14 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
     time = None if time is None else positive("scan: time", time, "ps")
     processes, seed = integer("scan: processes", processes, least=1), integer("scan: seed", seed, least=1)
     prototypes = _prototypes(integrators, temperature, friction)
-    if isinstance(steps, Mapping):
-        steps = {name if name in prototypes else str(name).removesuffix("Integrator"): steps[name] for name in steps}
-        for unknown in steps.keys() - prototypes.keys():
+    wanted: Any = steps
+    if isinstance(wanted, Mapping):
+        wanted = {name if name in prototypes else str(name).removesuffix("Integrator"): wanted[name] for name in wanted}
+        for unknown in wanted.keys() - prototypes.keys():
             raise ValueError(f"scan: steps are given for '{unknown}', which is none of {', '.join(prototypes)}")
-    elif steps is not None:
-        steps = elements("scan: steps", steps, "numbers [fs]")
-    chosen: Any = {name: _steps(name, steps) for name in prototypes}
+    elif wanted is not None:
+        wanted = elements("scan: steps", wanted, "numbers [fs]")
+    chosen: Any = {name: _steps(name, wanted) for name in prototypes}
     if time is not None and time < LONG_ENOUGH/(2*friction):
         warnings.warn(f"scan: runs of {time:g} ps are too short for errors that mean something: with a friction of "
                       f"{friction:g}/ps give at least {LONG_ENOUGH/(2*friction):g} ps", stacklevel=2)

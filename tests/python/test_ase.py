@@ -990,7 +990,7 @@ def test_bonds_are_those_of_atoms_alone():
 def test_scan_takes_atoms():
     atoms = water()
     for step, bonds, pairs in (6, None, 3), (2, [(0, 1)], 1):
-        found = scan(atoms, integrators="MassPenaltyLangevin", friction=200, steps=[step], time=0.1,
+        found = scan(atoms, integrators="MassPenaltyLangevin", friction=200, steps=[step], time=0.15,
                      platform="Reference", bonds=bonds)
         assert found.runs[0].samples is not None and found.runs[0].pairs == pairs
     assert atoms.calc.evaluations == 0      # of a copy
