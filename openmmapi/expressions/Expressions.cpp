@@ -175,7 +175,7 @@ void requireFiniteConstants(const ExpressionTreeNode& node, const string& text) 
     if (variables.empty() && node.getOperation().getId() != Operation::CUSTOM) {
         const double value = ParsedExpression(node).evaluate();
         if (std::isnan(value))
-            throw OpenMMException("A part of the expression '" + text + "' is not a number. Change the expression");
+            throw OpenMMException("a part of the expression '" + text + "' is nan. Change the expression");
         if (std::isinf(value))
             throw NoHessian("a part of its expression is infinite");
         return;

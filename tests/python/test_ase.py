@@ -547,11 +547,21 @@ def test_bonds_of_a_molecule_on_a_surface():
 
 def test_a_collision_is_told():
     """By the names of atoms, once; the step is made again."""
-    atoms = water()
+    class Pushed(Springs):
+        push = 0.0
+
+        def calculate(self, *arguments):
+            super().calculate(*arguments)
+            self.results["forces"][0, 2] += self.push
+            self.push = 0.0
+
+    atoms = molecule("H2O")
+    atoms.calc = Pushed(atoms)
     dyn = run_of(atoms)
     dyn.run(101)
     assert dyn.get_number_of_collisions() == 0
-    atoms.set_momenta(atoms.get_masses()[:, None]*[0, 0, 0.05/units.fs])    # the oxygen has 80 kT
+    atoms.calc.push = 15.0  # eV/A, which gives the oxygen 80 kT
+    atoms.calc.reset()
     text = r"MassPenaltyLangevin: in a step of 6 fs the molecule with atom 0 \(O\), atom 1 \(H\), atom 2 \(H\) .* " \
         r"of 1.5 fs .* get_number_of_collisions\(\) tells"
     with pytest.warns(UserWarning, match=text):
