@@ -348,18 +348,17 @@ CLAIM(testTeamsFail, Platform& platform) {
     integrator.step(3);
 }
 
-/** An atom of a team's block with the energy of a collision: the device says so, and small steps go on from there. */
+/** An atom of a team's block comes upon an edge: the device says that it has collided, and small steps go on from there. */
 CLAIM(testTeamsCollide, Platform& platform) {
-    const Model model = makeAlkanes(storeRounding(platform) < 1e-10);
+    Model model = makeAlkanes(storeRounding(platform) < 1e-10);
+    const int carbon = 3;
+    addExternal(model.system, "-12.5*tanh((z-edge)/0.0005)", {{"edge", 1e3}}, {carbon});
     MassPenaltyLangevinIntegrator integrator(300, 1, 0.004);
     ModelContext context(model, integrator, platform);
     context.setVelocitiesToTemperature(300, 3);
     integrator.step(120);
     ASSERT_EQUAL(0, integrator.getNumCollisions());
-    vector<Vec3> v = getVelocities(context);
-    const int carbon = 3;
-    v[carbon] = Vec3(1, 1, 1) * std::sqrt(2 * 300 * 2.5 / model.system.getParticleMass(carbon)); // 300 kT an axis
-    context.setVelocities(v);
+    context.setParameter("edge", getPositions(context)[carbon][2]);
     calls = Calls();
     integrator.step(20);
     ASSERT_EQUAL(1, integrator.getNumCollisions());
