@@ -353,7 +353,7 @@ BondedSpectrum::~BondedSpectrum() = default;
 BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int integrationGroups,
                                const std::map<std::string, double>& parameters, const string& className,
                                const BondedSpectrum* previous)
-        : system(system), graph(graph), known(std::make_shared<Known>()), moleculeOf(system.getNumParticles()),
+        : system(system), graph(graph), known(std::make_unique<Known>()), moleculeOf(system.getNumParticles()),
           placeOf(system.getNumParticles()) {
     const int numParticles = system.getNumParticles();
     Sets sets(numParticles);

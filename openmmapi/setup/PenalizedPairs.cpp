@@ -157,16 +157,6 @@ double requireMovable(const System& system, const PairInertia& pair, bool mayBeA
     return inverseMass;
 }
 
-/** Whether a System is periodic, as far as its forces say; some of plugins do not. */
-bool isPeriodic(const System& system) {
-    try {
-        return system.usesPeriodicBoundaryConditions();
-    }
-    catch (const OpenMMException&) {
-        return false;
-    }
-}
-
 /** What a hydrogen is bound to; -1 if it is none. */
 int findPartner(const System& system, const BondGraph& graph, int hydrogen) {
     const double largestMass = 5, largestRatio = 0.5, mass = system.getParticleMass(hydrogen);
@@ -405,6 +395,15 @@ BondedStiffness::BondedStiffness(const System& system, const vector<PairInertia>
         }
     });
     finder.finish(*this);
+}
+
+bool OpenMMStiff::isPeriodic(const System& system) {
+    try {
+        return system.usesPeriodicBoundaryConditions();
+    }
+    catch (const OpenMMException&) {
+        return false;
+    }
 }
 
 vector<PairInertia> OpenMMStiff::choosePairs(const System& system, const vector<PairInertia>& constraints,

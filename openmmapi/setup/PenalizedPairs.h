@@ -68,6 +68,9 @@ struct OPENMM_EXPORT_STIFF BondedStiffness {
 OPENMM_EXPORT_STIFF std::vector<const double*> selectParameters(const OpenMM::System& system,
                                                                 const std::map<std::string, double>& parameters);
 
+/** Whether a System is periodic, as far as its forces say; some of plugins do not. */
+OPENMM_EXPORT_STIFF bool isPeriodic(const OpenMM::System& system);
+
 /**
  * Give each pair its inertia: kappa = k / omega^2 - mu, where mu is the reduced mass and omega = 2 pi / period, if that
  * is positive; explicit pairs have theirs, and are periodic if the System is. Constraints of the System are pairs of

@@ -491,7 +491,7 @@ def countFreedom(system: openmm.System) -> int:
     constraints = [system.getConstraintParameters(i)[:2] for i in range(system.getNumConstraints())]
     removed = any(isinstance(force, openmm.CMMotionRemover) for force in system.getForces())
     return (3*sum(mass > 0 for mass in masses) - 3*removed
-            - _count_independent([pair for pair in constraints if masses[pair[0]] > 0], len(masses)))
+            - _count_independent([(i, j) for i, j in constraints if masses[i] > 0 or masses[j] > 0], len(masses)))
 
 
 def _count_independent(constraints, particles):

@@ -4,6 +4,7 @@
  */
 
 #include "IntegratorTest.h"
+#include "openmm/internal/ForceImpl.h"
 #include "openmmstiff/StiffKernels.h"
 #include <dlfcn.h>
 
@@ -19,6 +20,32 @@ Model makeCluster(int numSide, bool rigid = false) {
     vibrate(model);
     return model;
 }
+
+/** A force of somebody's plugin, which does nothing, and does not say whether it is periodic. */
+struct SilentForce : Force {
+    struct Impl : ForceImpl {
+        explicit Impl(const Force& owner) : owner(owner) {
+        }
+        void initialize(ContextImpl&) override {
+        }
+        const Force& getOwner() const override {
+            return owner;
+        }
+        double calcForcesAndEnergy(ContextImpl&, bool, bool, int) override {
+            return 0;
+        }
+        std::map<std::string, double> getDefaultParameters() override {
+            return {};
+        }
+        std::vector<std::string> getKernelNames() override {
+            return {};
+        }
+        const Force& owner;
+    };
+    ForceImpl* createImpl() const override {
+        return new Impl(*this);
+    }
+};
 
 /** Shows where the code of an integrator's kernel comes from. */
 struct Probe : StiffIntegrator {
@@ -136,6 +163,21 @@ struct Run {
 double difference(const Run& a, const Run& b) {
     return std::max(largestDifference(getPositions(a.context), getPositions(b.context)),
                     largestDifference(getVelocities(a.context), getVelocities(b.context)));
+}
+
+/** What asks whether the System is periodic takes a force that does not say so. */
+CLAIM(testForcesOfOtherPlugins, Platform& platform) {
+    Model model = makeCluster(1);
+    model.system.addForce(new SilentForce());
+    forEachSubject([&](const Subject& subject) {
+        Run run(subject, model.system, platform, 0.001);
+        run.start(model.positions, 1);
+        run.step(1);
+        const vector<Vec3> positions = getPositions(run.context);
+        run.load(run.save());
+        ASSERT_EQUAL_CONTAINERS(positions, getPositions(run.context));
+        run.step(1);
+    });
 }
 
 /**

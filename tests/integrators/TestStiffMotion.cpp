@@ -25,6 +25,19 @@ Model makeCustomWaters() {
     return makeCustomWaters(new CustomBondForce("231375.2*(r-0.09572)^2"));
 }
 
+/** A force on a particle, in whose energy x0, y0 and z0 are where it is. */
+Force& addAtItsPlace(Model& model, int particle, const string& energy) {
+    auto* force = new CustomExternalForce(energy);
+    vector<double> place;
+    for (int axis = 0; axis < 3; axis++) {
+        force->addPerParticleParameter(string(1, "xyz"[axis]) + "0");
+        place.push_back(model.positions[particle][axis]);
+    }
+    force->addParticle(particle, place);
+    model.system.addForce(force);
+    return *force;
+}
+
 /** Take a step, and the warning that it leaves; there is none after the next one. */
 string stepAndTakeWarning(StiffIntegrator& integrator, const Model& model, Platform& platform) {
     ModelContext context(model, integrator, platform);
@@ -79,10 +92,7 @@ CLAIM(testMotionThatNoPairSlowsIsSaid, Platform& platform) {
     const double h = 0.008, pi = 3.14159265358979323846;
     Model restrained = makeWaterCluster(2);
     for (const char* energy : {"0.5*1e6*periodicdistance(x, y, z, x0, 0, 0)^2", "0.5e6*(x-x0)^2+z"}) {
-        auto* restraint = new CustomExternalForce(energy);
-        restraint->addPerParticleParameter("x0");
-        restraint->addParticle(3, {restrained.positions[3][0]});
-        restrained.system.addForce(restraint);
+        addAtItsPlace(restrained, 3, energy);
         MassPenaltyIntegrator integrator(h);
         // 2 pi sqrt(m / k), and the mass of oxygen
         assertHasWords(stepAndTakeWarning(integrator, restrained, platform),
@@ -143,11 +153,7 @@ CLAIM(testInfinitePartsAreTaken, Platform& platform) {
 /** A force that does not fade at its point is no spring, however stiff its kink looks. */
 CLAIM(testAKinkIsNoStiffMotion, Platform& platform) {
     Model model = makeWaterCluster(1);
-    auto* pull = new CustomExternalForce("10*periodicdistance(x, y, z, x0, y0, z0)");
-    for (const char* name : {"x0", "y0", "z0"})
-        pull->addPerParticleParameter(name);
-    pull->addParticle(0, {model.positions[0][0], model.positions[0][1], model.positions[0][2]});
-    model.system.addForce(pull);
+    addAtItsPlace(model, 0, "10*periodicdistance(x, y, z, x0, y0, z0)");
     MassPenaltyIntegrator integrator(0.008);
     ASSERT_EQUAL(string(), stepAndTakeWarning(integrator, model, platform));
 }
@@ -179,12 +185,8 @@ CLAIM(testBondsInOtherForcesAreSaid, Platform& platform) {
 /** What a method treats is not said to be left out: restraints and straight angles that are stiff terms. */
 CLAIM(testStiffTermsAreNotSaidToBeLeftOut, Platform& platform) {
     Model model = makeWaterCluster(1);
-    auto* restraint = new CustomExternalForce("0.5e6*((x-x1)^2+(y-y1)^2+(z-z1)^2)");
-    for (const char* name : {"x1", "y1", "z1"})
-        restraint->addPerParticleParameter(name);
-    restraint->addParticle(0, {model.positions[0][0], model.positions[0][1], model.positions[0][2]});
-    model.system.addForce(restraint);
-    for (Force* force : {&model.system.getForce(0), &model.system.getForce(1), (Force*) restraint})
+    Force& restraint = addAtItsPlace(model, 0, "0.5e6*((x-x0)^2+(y-y0)^2+(z-z0)^2)");
+    for (Force* force : {&model.system.getForce(0), &model.system.getForce(1), &restraint})
         force->setForceGroup(1);
     ZhangSkeelIntegrator integrator(0.004);
     integrator.setStiffForceGroups(2);

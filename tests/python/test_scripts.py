@@ -86,7 +86,7 @@ def test_forces_see_the_time_of_their_positions(nve):
 def test_neighbours_in_a_narrow_triclinic_box():
     """OpenMM's list of neighbours, which long steps have padded, has all of them where half a width is little more."""
     modeller = app.Modeller(app.Topology(), [])
-    modeller.addSolvent(FORCE_FIELD, numAdded=300, boxShape="dodecahedron")
+    modeller.addSolvent(FORCE_FIELD, numAdded=420, boxShape="dodecahedron")
     system = FORCE_FIELD.createSystem(modeller.topology, nonbondedMethod=app.PME, nonbondedCutoff=0.9, rigidWater=False)
     context = bind(system, MassPenaltyIntegrator(0.012), "CPU", modeller.positions, threads="1")
     openmm.LocalEnergyMinimizer.minimize(context, 10, 100)

@@ -58,11 +58,11 @@ struct PenaltyMethod {
             return;
         case Kick:
             spread(batch, work);
+            if (!langevin)
+                return kick(batch, 0.5 * h, work);
             std::copy_n(work.v.begin(), batch.numMobile, work.start.begin());
-            kick(batch, (langevin ? 1 : 0.5) * h, work);
-            if (langevin)
-                port.require(!hasCollided(batch, port.uniform(Uniform::CollisionEnergy), work.start, work.v));
-            return;
+            kick(batch, h, work);
+            return port.require(!hasCollided(batch, port.uniform(Uniform::CollisionEnergy), work.start, work.v));
         case Drift:
             return port.require(driftTied(batch, 0.5 * h, port.uniform(Uniform::Tolerance), port.box(), work));
         case Thermalize:

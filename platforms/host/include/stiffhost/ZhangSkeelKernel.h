@@ -7,6 +7,7 @@
 #include "StepSession.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
+#include "setup/PenalizedPairs.h"
 #include "stiffcore/methods/ImplicitMethod.h"
 #include <atomic>
 #include <cmath>
@@ -107,9 +108,9 @@ protected:
             x.set(hidden.vectors, state.positions());
         tieHidden();
     }
-    /** Whether positions that are shown have been moved into the box or not. */
+    /** How far positions that are shown, and may have been moved into the box, are from those that are propagated. */
     double sumSquaredOffsets(const Vectors& propagated) {
-        const bool periodic = state.getSystem().usesPeriodicBoundaryConditions();
+        const bool periodic = OpenMMStiff::isPeriodic(state.getSystem());
         const stiffcore::Box box = state.box();
         double sum = 0;
         for (size_t i = 0; i < propagated.size(); i++) {
