@@ -1,7 +1,6 @@
 #ifndef OPENMM_STIFF_SETUP_MASSES_H_
 #define OPENMM_STIFF_SETUP_MASSES_H_
 
-#include "PenalizedPairs.h"
 #include "openmm/System.h"
 #include <array>
 #include <cmath>
@@ -26,16 +25,6 @@ inline double inverseMassOfAngle(const OpenMM::System& system, const std::array<
     const double c1 = 1 / leg1, c2 = 1 / leg2;
     return c1 * c1 * inverseMass(system, i) + c2 * c2 * inverseMass(system, j) +
            (c1 * c1 + c2 * c2 - 2 * c1 * c2 * std::cos(theta)) * inverseMass(system, vertex);
-}
-
-/** Three for each particle with mass, less the constraints on such particles. */
-inline int countDegreesOfFreedom(const OpenMM::System& system) {
-    int number = 0;
-    for (int i = 0; i < system.getNumParticles(); i++)
-        number += (system.getParticleMass(i) > 0 ? 3 : 0);
-    for (const PairInertia& constraint : readConstraints(system))
-        number -= (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0);
-    return number;
 }
 
 } // namespace OpenMMStiff

@@ -25,21 +25,43 @@ const double standardErrors = 6, relativeExcess = 0.05, longestWindow = 20;
 
 } // namespace
 
+vector<FreeGroup> OpenMMStiff::findFreeGroups(const System& system) {
+    const int numParticles = system.getNumParticles();
+    vector<int> numConstraints(numParticles);
+    stiffcore::Sets held(numParticles);
+    for (const PairInertia& constraint : readConstraints(system))
+        if (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0) {
+            numConstraints[constraint.particle1]++;
+            held.join(constraint.particle1, constraint.particle2);
+        }
+    vector<FreeGroup> found;
+    for (const vector<int>& group : held.collect()) {
+        int numMobile = 0, numFixed = 0, number = 0;
+        for (int particle : group) {
+            numMobile += (system.getParticleMass(particle) > 0);
+            numFixed += (system.getParticleMass(particle) == 0 && !system.isVirtualSite(particle));
+            number += numConstraints[particle];
+        }
+        // Constraints may depend on each other: what they connect moves and turns at least. (Where a part of it is rigid
+        // with more constraints than that takes, the temperature reads too high.)
+        const int rigid = numFixed > 0 ? 1 : numMobile == 1 ? 3 : numMobile == 2 ? 5 : 6;
+        if (numMobile > 0)
+            found.push_back({group, std::max(rigid, 3 * numMobile - number)});
+    }
+    return found;
+}
+
 Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecules) : molecules(molecules) {
     const int numParticles = system.getNumParticles();
-    vector<int> moleculeOf(numParticles), numConstraints(molecules.size()), numHere(numParticles);
+    vector<int> moleculeOf(numParticles), numConstraints(molecules.size());
     for (size_t m = 0; m < molecules.size(); m++)
         for (int particle : molecules[m])
             moleculeOf[particle] = m;
     for (int i = 0; i < numParticles; i++)
         masses.push_back(system.getParticleMass(i));
-    stiffcore::Sets held(numParticles);
     for (const PairInertia& constraint : readConstraints(system))
-        if (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0) {
-            numConstraints[moleculeOf[constraint.particle1]]++;
-            numHere[constraint.particle1]++;
-            held.join(constraint.particle1, constraint.particle2);
-        }
+        numConstraints[moleculeOf[constraint.particle1]] +=
+                (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0);
     std::map<std::pair<vector<double>, int>, int> known;
     for (size_t m = 0; m < molecules.size(); m++) {
         vector<double> build;
@@ -51,20 +73,8 @@ Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecu
         kindOf.push_back(kind->second);
         kinds[kind->second].numMolecules++;
     }
-    for (const vector<int>& group : held.collect()) {
-        int numMobile = 0, numFixed = 0, number = 0;
-        for (int particle : group) {
-            numMobile += (masses[particle] > 0);
-            numFixed += (masses[particle] == 0 && !system.isVirtualSite(particle));
-            number += numHere[particle];
-        }
-        if (numMobile == 0)
-            continue;
-        // Constraints may depend on each other: what they connect moves and turns at least. (Where a part of it is rigid
-        // with more constraints than that takes, the temperature reads too high.)
-        const int rigid = numFixed > 0 ? 1 : numMobile == 1 ? 3 : numMobile == 2 ? 5 : 6;
-        kinds[kindOf[moleculeOf[group[0]]]].degreesOfFreedom += std::max(rigid, 3 * numMobile - number);
-    }
+    for (const FreeGroup& group : findFreeGroups(system))
+        kinds[kindOf[moleculeOf[group.particles[0]]]].degreesOfFreedom += group.degreesOfFreedom;
 }
 
 string Thermometer::sample(const vector<Vec3>& velocities, int steps, double temperature, double friction,

@@ -11,6 +11,14 @@
 
 namespace OpenMMStiff {
 
+/** Particles that constraints connect, or one that none holds, and how many degrees of freedom they have. */
+struct FreeGroup {
+    std::vector<int> particles;
+    int degreesOfFreedom;
+};
+
+OPENMM_EXPORT_STIFF std::vector<FreeGroup> findFreeGroups(const OpenMM::System& system);
+
 /**
  * The temperatures of the kinds of molecules of a Context with a Langevin heat bath: a step that is too large for one
  * kind heats it, of which the temperature of all may tell nothing.

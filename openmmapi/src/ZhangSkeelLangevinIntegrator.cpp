@@ -1,7 +1,7 @@
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
-#include "setup/Masses.h"
+#include "setup/Thermometer.h"
 #include "openmm/CMMotionRemover.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/reference/SimTKOpenMMRealType.h"
@@ -25,7 +25,9 @@ vector<Vec3> ZhangSkeelLangevinIntegrator::getVelocitiesForTemperature(const Sys
 double ZhangSkeelLangevinIntegrator::computeSystemTemperature() {
     requireContext();
     const System& system = context->getSystem();
-    int degreesOfFreedom = countDegreesOfFreedom(system);
+    int degreesOfFreedom = 0;
+    for (const FreeGroup& group : findFreeGroups(system))
+        degreesOfFreedom += group.degreesOfFreedom;
     for (int i = 0; i < system.getNumForces(); i++)
         if (dynamic_cast<const CMMotionRemover*>(&system.getForce(i)) != nullptr) {
             degreesOfFreedom -= 3;

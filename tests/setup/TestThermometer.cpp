@@ -72,6 +72,8 @@ CLAIM(testDependentConstraintsOfRigidGroups) {
         for (int j = i / size * size; j < i; j++)
             system.addConstraint(j, i, 0.1);
     }
+    for (const FreeGroup& group : findFreeGroups(system))
+        ASSERT_EQUAL(6, group.degreesOfFreedom);
     addBonds(system, {{0, size, 0.15, 1000}});
     Thermometer thermometer(system, {molecule});
     auto velocities = [&](double temperature) { // of twelve degrees of freedom
