@@ -37,6 +37,8 @@ const int sizeOfPiece = 14, surroundings = 3;
 const int mostEnds = 400;
 /// Rings up to this size, planar groups and what is bonded once stay together, up to so many atoms.
 const int largestRing = 8, mostTogether = 40;
+/// Pieces of larger systems of rings reach so many bonds from their middle; fewer atoms between them are no piece.
+const int radius = 3, leftover = 4;
 /// How stiff constraints are while a minimum is found, as bonds are, and what is only of help [kJ/mol/nm^2].
 const double ofConstraint = 3e5, ofGuide = 1e4;
 const double pi = 3.14159265358979323846;
@@ -521,19 +523,35 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
     }
     if (!hasTerms)
         return;
-    Sets pieces(particles.size());
+    Sets pieces(particles.size()), rings(particles.size());
+    auto isOfSheet = [&](int i, int j) {
+        return rings.getSize(placeOf[i]) > mostTogether && rings.find(placeOf[i]) == rings.find(placeOf[j]);
+    };
     auto join = [&](int most, auto&& choose) {
         for (int i : particles)
             for (int j : graph.neighbours[i])
-                if (i < j && choose(i, j))
+                if (i < j && choose(i, j) &&
+                    !(isOfSheet(i, j) &&
+                      std::min(pieces.getSize(placeOf[i]), pieces.getSize(placeOf[j])) > leftover))
                     pieces.join(placeOf[i], placeOf[j], most);
     };
     auto count = [&](int i) { return graph.neighbours[i].size(); };
     join(mostTogether, [&](int i, int j) { return count(i) == 1 || count(j) == 1; });
     for (int i : particles)
         for (int j : graph.neighbours[i])
-            if (i < j && !graph.findRing(i, j, largestRing - 1).empty())
+            if (i < j && !graph.findRing(i, j, largestRing - 1).empty()) {
                 molecule.ofRings.insert(ordered(placeOf[i], placeOf[j]));
+                rings.join(placeOf[i], placeOf[j]);
+            }
+    // Pieces of sheets and cages are round: long ones might reach around a periodic box.
+    vector<bool> isTaken(particles.size());
+    for (int i : particles)
+        if (isOfSheet(i, i) && !isTaken[placeOf[i]])
+            for (int j : graph.findNear({i}, radius))
+                if (isOfSheet(i, j) && !isTaken[placeOf[j]]) {
+                    pieces.join(placeOf[i], placeOf[j], mostTogether);
+                    isTaken[placeOf[j]] = true;
+                }
     join(mostTogether, [&](int i, int j) { return molecule.ofRings.count(ordered(placeOf[i], placeOf[j])) > 0; });
     join(mostTogether, [&](int i, int j) { return count(i) < 4 && count(j) < 4; });
     join(sizeOfPiece, [](int, int) { return true; });

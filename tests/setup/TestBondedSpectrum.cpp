@@ -336,6 +336,43 @@ CLAIM(testElasticNetworksAreDivided) {
     ASSERT(std::clock() - start < 10 * CLOCKS_PER_SEC);
 }
 
+/** A sheet of carbons that is bonded across the periodic box, where all atoms are alike. */
+Builder makeSheet(int width, int height) {
+    Builder sheet;
+    auto place = [&](int x, int y) { return (y + height) % height * width + (x + width) % width; };
+    for (int i = 0; i < width * height; i++)
+        sheet.add(12);
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            // As in a wall of bricks: each atom is bonded to those at its sides, and to one above or below.
+            const int i = place(x, y), above = place(x, y + ((x + y) % 2 == 0 ? 1 : -1)), next = place(x + 1, y),
+                      last = place(x - 1, y);
+            sheet.bond(i, next);
+            if ((x + y) % 2 == 0)
+                sheet.bond(i, above);
+            sheet.angle(last, i, next, 2 * pi / 3);
+            sheet.angle(last, i, above, 2 * pi / 3);
+            sheet.angle(next, i, above, 2 * pi / 3);
+            sheet.torsions->addTorsion(last, next, i, above, 2, pi, 5);
+            const int side = (x + y) % 2 == 0 ? -1 : 1;
+            for (int j : {last, above})
+                for (int k : {place(x + 2, y), place(x + 1, y + side)})
+                    sheet.torsions->addTorsion(j, i, next, k, 2, pi, 15);
+        }
+    return sheet;
+}
+
+/** Such a sheet is looked at in pieces that do not reach around the box: no atom gets much more than another. */
+CLAIM(testPeriodicSheetsHaveNoEdge) {
+    for (const auto& [width, height] : {std::pair(20, 12), std::pair(24, 14)}) {
+        const Builder sheet = makeSheet(width, height);
+        const std::map<int, double> inertias = inertiasOf(choose(sheet.system, 0.0192));
+        ASSERT_EQUAL(width * height, (int) inertias.size());
+        for (const auto& [particle, inertia] : inertias)
+            ASSERT(inertia > 12 && inertia < 26);
+    }
+}
+
 /**
  * Where a chain is cut, its atoms are heavier in place of the pairs between blocks: the atoms of a bond that is cut, which
  * alone would be too fast, and by less than they would have to be alone, as their blocks are heavy.
