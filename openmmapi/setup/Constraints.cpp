@@ -1,9 +1,13 @@
 #include "Constraints.h"
+#include "Blocks.h"
 #include "PenalizedPairs.h"
 #include "expressions/Expressions.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/internal/Checks.h"
+#include "openmmstiff/internal/Message.h"
+#include "stiffcore/model/Sets.h"
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <map>
 #include <tuple>
@@ -75,6 +79,7 @@ public:
             constraint.functions.push_back(makeTerm(constraint, expression, {}));
             const vector<int> used = constraint.functions[0].getParticles();
             requireEffect(constraint, std::any_of(used.begin(), used.end(), [&](int p) { return isMobile(p); }));
+            readAngle(constraint);
             add(constraint);
         }
     }
@@ -123,6 +128,25 @@ private:
 
     [[noreturn]] void refuse(const Constraint& constraint, const string& reason) const {
         throw OpenMMException(className + ": " + constraint.describe() + " " + reason);
+    }
+
+    /** A dihedral angle jumps by a whole turn, which is none; and where an angle is straight it has no gradient. */
+    void readAngle(Constraint& constraint) const {
+        using Kind = InternalCoordinate::Kind;
+        const FunctionTerm& term = constraint.functions[0];
+        FunctionCopy function(*set.functions[term.function], 2);
+        if (term.coordinates.size() != 1 || function->count(1) != 1 || function->count(2) > 0)
+            return;
+        const double pi = 3.14159265358979323846;
+        double slope = 0;
+        *function->arguments() = 0;
+        function->first([&](int, double first) { slope = first; });
+        if (term.coordinates[0].kind == Kind::Dihedral)
+            constraint.turn = 2 * pi * std::abs(slope);
+        else if (const double angle = -function->value() / slope;
+                 term.coordinates[0].kind == Kind::Angle && !(std::min(angle, pi - angle) > 0.01))
+            refuse(constraint, message("holds an angle at ", angle, " rad, where it has no gradient. Constrain the",
+                                       " distance of its ends"));
     }
 
     void requireParticles(const Constraint& constraint) const {
@@ -197,4 +221,38 @@ ConstraintSet OpenMMStiff::collectConstraints(const System& system, const Constr
     collector.addHolonomicConstraints();
     collector.addVelocityConstraints();
     return std::move(collector.set);
+}
+
+vector<vector<int>> OpenMMStiff::findDivided(const System& system, const ConstraintSet& set) {
+    Sets ofSystem(system.getNumParticles());
+    for (const PairInertia& pair : readConstraints(system))
+        if (system.getParticleMass(pair.particle1) > 0 && system.getParticleMass(pair.particle2) > 0)
+            ofSystem.join(pair.particle1, pair.particle2);
+    vector<vector<int>> all, divided;
+    for (const Constraint& constraint : set.constraints)
+        all.push_back(constraint.particles);
+    for (const Block& block : connect(system, all))
+        if (ofSystem.getSize(block.particles[0]) < block.numMobile)
+            divided.emplace_back(block.particles.begin(), block.particles.begin() + block.numMobile);
+    return divided;
+}
+
+void OpenMMStiff::requireWithinMolecules(const System& system, const ConstraintSet& set,
+                                         const vector<vector<int>>& molecules, const string& className) {
+    bool hasBarostat = false;
+    for (int f = 0; f < system.getNumForces(); f++)
+        hasBarostat |= isBarostat(system.getForce(f));
+    if (!hasBarostat)
+        return;
+    vector<int> moleculeOf(system.getNumParticles());
+    for (size_t m = 0; m < molecules.size(); m++)
+        for (int particle : molecules[m])
+            moleculeOf[particle] = m;
+    for (const Constraint& constraint : set.constraints)
+        for (int particle : constraint.particles)
+            require(moleculeOf[particle] == moleculeOf[constraint.particles[0]], className, ": ", constraint.describe(),
+                    " joins particles ", constraint.particles[0], " and ", particle,
+                    ", which to OpenMM are of different"
+                    " molecules, and the barostat moves molecules apart. Give the System the constraint, by"
+                    " addConstraint(), or a bond between them, of any strength");
 }

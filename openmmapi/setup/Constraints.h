@@ -6,6 +6,7 @@
 #include "openmm/System.h"
 #include "stiffcore/model/Constraint.h"
 #include <string>
+#include <vector>
 
 namespace OpenMMStiff {
 
@@ -25,6 +26,18 @@ OPENMM_EXPORT_STIFF ConstraintSet collectSystemConstraints(const OpenMM::System&
  */
 OPENMM_EXPORT_STIFF ConstraintSet collectConstraints(const OpenMM::System& system, const ConstraintSet& ofSystem,
                                                      const SpookIntegrator& integrator, const std::string& className);
+
+/** Particles with mass that constraints connect, where those of the System alone leave them in parts. */
+OPENMM_EXPORT_STIFF std::vector<std::vector<int>> findDivided(const OpenMM::System& system, const ConstraintSet& set);
+
+/**
+ * Refuse constraints between molecules if the System has a barostat, which moves molecules apart.
+ *
+ * @param molecules   the particles of each
+ */
+OPENMM_EXPORT_STIFF void requireWithinMolecules(const OpenMM::System& system, const ConstraintSet& set,
+                                                const std::vector<std::vector<int>>& molecules,
+                                                const std::string& className);
 
 } // namespace OpenMMStiff
 

@@ -1,7 +1,9 @@
 #include "Thermometer.h"
 #include "Masses.h"
 #include "PenalizedPairs.h"
+#include "openmm/CMMotionRemover.h"
 #include "openmm/reference/SimTKOpenMMRealType.h"
+#include "openmmstiff/internal/Checks.h"
 #include "openmmstiff/internal/Message.h"
 #include "stiffcore/model/Sets.h"
 #include <algorithm>
@@ -49,6 +51,17 @@ vector<FreeGroup> OpenMMStiff::findFreeGroups(const System& system) {
             found.push_back({group, std::max(rigid, 3 * numMobile - number)});
     }
     return found;
+}
+
+double OpenMMStiff::computeTemperature(const System& system, double kineticEnergy, int degreesOfFreedom,
+                                       const string& className) {
+    bool isRemoved = false;
+    for (int i = 0; i < system.getNumForces(); i++)
+        isRemoved |= dynamic_cast<const CMMotionRemover*>(&system.getForce(i)) != nullptr;
+    const int number = degreesOfFreedom - (isRemoved ? 3 : 0);
+    require(number > 0, className,
+            ": the System has no degrees of freedom that are thermalized, so it has no temperature");
+    return 2 * kineticEnergy / (number * BOLTZ);
 }
 
 Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecules) : molecules(molecules) {

@@ -20,6 +20,15 @@ struct FreeGroup {
 OPENMM_EXPORT_STIFF std::vector<FreeGroup> findFreeGroups(const OpenMM::System& system);
 
 /**
+ * The temperature of a kinetic energy [K].
+ *
+ * @param degreesOfFreedom   how many there are, less three if the System has a CMMotionRemover
+ * @param className          the integrator's class, for the error if none are left
+ */
+OPENMM_EXPORT_STIFF double computeTemperature(const OpenMM::System& system, double kineticEnergy, int degreesOfFreedom,
+                                              const std::string& className);
+
+/**
  * The temperatures of the kinds of molecules of a Context with a Langevin heat bath: a step that is too large for one
  * kind heats it, of which the temperature of all may tell nothing.
  */

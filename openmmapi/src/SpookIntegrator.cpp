@@ -1,7 +1,9 @@
 #include "openmmstiff/SpookIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
+#include "setup/Thermometer.h"
 #include "openmm/OpenMMException.h"
+#include "openmm/internal/ContextImpl.h"
 #include <algorithm>
 #include <cmath>
 
@@ -232,6 +234,12 @@ vector<double> SpookIntegrator::computeViolations() {
 vector<double> SpookIntegrator::getMultipliers() {
     requireContext();
     return getKernel<SpookQueries>().getMultipliers();
+}
+
+double SpookIntegrator::computeSystemTemperature() {
+    requireContext();
+    return computeTemperature(context->getSystem(), computeKineticEnergy(),
+                              getKernel<SpookQueries>().countDegreesOfFreedom(), getClassName());
 }
 
 vector<Vec3> SpookIntegrator::getVelocitiesForTemperature(const System& system, double temperature,

@@ -1,10 +1,7 @@
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
-#include "openmmstiff/internal/Checks.h"
 #include "setup/Thermometer.h"
-#include "openmm/CMMotionRemover.h"
 #include "openmm/internal/ContextImpl.h"
-#include "openmm/reference/SimTKOpenMMRealType.h"
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -28,14 +25,7 @@ double ZhangSkeelLangevinIntegrator::computeSystemTemperature() {
     int degreesOfFreedom = 0;
     for (const FreeGroup& group : findFreeGroups(system))
         degreesOfFreedom += group.degreesOfFreedom;
-    for (int i = 0; i < system.getNumForces(); i++)
-        if (dynamic_cast<const CMMotionRemover*>(&system.getForce(i)) != nullptr) {
-            degreesOfFreedom -= 3;
-            break;
-        }
     if (!thermalizeStiffModes)
         degreesOfFreedom -= getKernel<ZhangSkeelQueries>().countStiffCoordinates();
-    require(degreesOfFreedom > 0, getClassName(),
-            ": the System has no degrees of freedom that are thermalized, so it has no temperature");
-    return 2 * computeKineticEnergy() / (degreesOfFreedom * BOLTZ);
+    return computeTemperature(system, computeKineticEnergy(), degreesOfFreedom, getClassName());
 }

@@ -258,6 +258,12 @@ CLAIM(testForcesThatDoNotFit, Platform& platform) {
                 integrator.step(1);
         }
     });
+    System system = makeParticles({1, 1}); // a force that vanishes where it is asked about first
+    addExternal(system, "100*sin(theta-1)*x", {{"theta", 0}});
+    HMMIntegrator integrator(0.01, 1e4);
+    Context context(system, integrator, platform);
+    context.setPositions(positions);
+    integrator.step(1);
 }
 
 /** Of a frequency that is too low for the macro-step the error says so, and does not ask for smaller steps. */

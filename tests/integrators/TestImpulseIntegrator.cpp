@@ -274,6 +274,10 @@ CLAIM(testNumberOfMicroStepsFollowsTheSystem, Platform& platform) {
     bonds.updateParametersInContext(context);
     const int after = integrator.computeNumMicroSteps();
     ASSERT(after >= 2 * before - 1 && after <= 2 * before);
+    for (int i : {0, 1})
+        bonds.setBondParameters(i, 0, 1 + i, bondLength, 16 * bondConstant);
+    context.reinitialize(true);
+    ASSERT(integrator.computeNumMicroSteps() >= 2 * after - 1);
     Model free;
     free.system.addParticle(1);
     ImpulseIntegrator other(0.004);

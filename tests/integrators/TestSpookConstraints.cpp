@@ -158,6 +158,65 @@ CLAIM(testSkateOnASlope, Platform& platform) {
     ASSERT_EQUAL_TOL(1, orderOf(error, {0.01, 0.005, 0.0025, 0.00125}), 0.05);
 }
 
+/**
+ * A thermostat that takes what is tied here for free leaves it at the temperature, which is that of the degrees of
+ * freedom that all constraints leave.
+ */
+CLAIM(testTiedParticlesHaveTheTemperature, Platform& platform) {
+    const int numRods = 400;
+    for (bool ofSystem : {true, false}) {
+        System system = makeParticles(vector<double>(2 * numRods, 14));
+        SpookIntegrator integrator(0.001);
+        vector<Vec3> positions;
+        for (int i = 0; i < 2 * numRods; i += 2) {
+            positions.insert(positions.end(), {Vec3(i, 0, 0), Vec3(i + 0.15, 0, 0)});
+            if (ofSystem)
+                system.addConstraint(i, i + 1, 0.15);
+            else
+                integrator.addDistanceConstraint(i, i + 1, 0.15);
+        }
+        integrator.addHolonomicConstraint({0, 1}, "distance(p1,p2)-0.15"); // once more
+        auto* thermostat = new AndersenThermostat(300, 20);
+        thermostat->setRandomNumberSeed(1);
+        system.addForce(thermostat);
+        Context context(system, integrator, platform);
+        context.setPositions(positions);
+        context.setVelocitiesToTemperature(300, 2);
+        ASSERT_EQUAL_TOL(2 * kineticEnergy(context) / (5 * numRods * boltzmann), integrator.computeSystemTemperature(),
+                         1e-6);
+        vector<double> temperatures;
+        for (int i = 0; i < 80; i++) {
+            integrator.step(50);
+            temperatures.push_back(integrator.computeSystemTemperature());
+        }
+        assertMean(ofSystem ? "rods of the System, K" : "rods of SPOOK, K", BlockedMean(temperatures), 300, 4);
+    }
+}
+
+/** A dihedral angle that is held where it jumps by a whole turn. */
+CLAIM(testAnglesAreHeldWhereTheyJump, Platform& platform) {
+    for (const char* expression :
+         {"dihedral(p1,p2,p3,p4)-3.14159265358979", "2*dihedral(p1,p2,p3,p4)+6.28318530717959"}) {
+        System system = makeParticles({12, 12, 12, 12});
+        SpookIntegrator integrator(0.001);
+        for (int i = 0; i < 3; i++)
+            integrator.addDistanceConstraint(i, i + 1, 0.15);
+        for (int i = 0; i < 2; i++)
+            integrator.addDistanceConstraint(i, i + 2, 0.25);
+        integrator.addHolonomicConstraint({0, 1, 2, 3}, expression);
+        Context context(system, integrator, platform);
+        context.setPositions({Vec3(-0.2, 0.125, 0), Vec3(-0.1, 0, 0.01), Vec3(0.05, 0, 0), Vec3(0.14, -0.12, 0)});
+        context.setVelocitiesToTemperature(300, 3);
+        double largest = 0;
+        for (int i = 0; i < 1000; i++) {
+            integrator.step(1);
+            if (i > 100)
+                largest = std::max(largest, std::abs(integrator.computeViolations().back()));
+        }
+        ASSERT(largest < 0.01 && largest > 0);
+    }
+}
+
 /** Two particles in one place have no direction: their constraint exerts no force, and moves nothing. */
 CLAIM(testConstraintWithoutDirection, Platform& platform) {
     System system = makeParticles({1, 2});

@@ -277,6 +277,7 @@ CLAIM(testErrors, Platform& platform) {
             {{0}, "3", "no particle"},
             {{0, 4}, "x2", "no particle"},
             {{0, 1}, "angle(p1,p2,p1)", "twice"},
+            {{0, 1, 2}, "angle(p1,p2,p3)-3.14159265", "3.14159", "no gradient"},
     };
     for (const Holonomic& wrong : wrongExpressions)
         refused([&](auto& i) { i.addHolonomicConstraint(wrong.particles, wrong.expression); },
@@ -295,6 +296,22 @@ CLAIM(testErrors, Platform& platform) {
     const vector<std::string> beyond = {"SpookIntegrator", "constraint 1", "has only 1",
                                         "setSystemConstraintParameters(1, 0, 0)"};
     refused([](auto& i) { i.setSystemConstraintParameters(1, 1, 1); }, beyond);
+
+    // A barostat moves apart what OpenMM takes for molecules.
+    System rods = makeParticles({1, 1, 1});
+    rods.setDefaultPeriodicBoxVectors(Vec3(1, 0, 0), Vec3(0, 1, 0), Vec3(0, 0, 1));
+    auto* bonds = new HarmonicBondForce();
+    bonds->setUsesPeriodicBoundaryConditions(true);
+    bonds->addBond(0, 1, 0.1, 0);
+    rods.addForce(bonds);
+    rods.addForce(new MonteCarloBarostat(1, 300));
+    SpookIntegrator rod(0.001);
+    rod.addDistanceConstraint(0, 1, 0.1);
+    Context contextOfRod(rods, rod, platform);
+    rod.addDistanceConstraint(1, 2, 0.1);
+    contextOfRod.setPositions({Vec3(), Vec3(0.1, 0, 0), Vec3(0, 0.1, 0)});
+    assertThrows([&] { rod.step(1); },
+                 {"SpookIntegrator: distance constraint 1", "particles 1 and 2", "barostat", "addConstraint()"});
 
     // A massless particle, as an anchor or a pin, is welcome, and a change to something impossible can be undone.
     integrator.addDistanceConstraint(0, 4, 0.1);

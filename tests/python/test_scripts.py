@@ -185,6 +185,7 @@ EVALUATIONS = [
     (lambda context, integrator: integrator.setBeta(0.3), 1, None),
     (lambda context, integrator: integrator.setKick((integrator.getKick() + 1) % 3), None, 1),
     (lambda context, integrator: context.setParameter("scale", 1.0), 1, 1),
+    (lambda context, integrator: context.setTime(1), 1, 1),
     (lambda context, integrator: context.setPositions(positions_of(context)), 1, None),
     (lambda context, integrator: context.setPositions(1.001*positions_of(context)), 1, 1),
     (lambda context, integrator: context.setPeriodicBoxVectors((3, 0, 0), (0, 3, 0), (0, 0, 3)), 1, 1),

@@ -320,6 +320,14 @@ public:
      * @return the multipliers, in kJ/mol/nm for distances and positions; an OpenMMException if no step has been made
      */
     std::vector<double> getMultipliers();
+    /**
+     * Compute the instantaneous temperature of the System, from its kinetic energy and its degrees of freedom: three
+     * for each particle with mass, less the independent constraints, of the System and of this integrator, and less
+     * three if there is a CMMotionRemover.
+     *
+     * @return the temperature [K]
+     */
+    double computeSystemTemperature();
 
 protected:
     const char* getClassName() const override {

@@ -154,6 +154,10 @@ public:
      */
     virtual std::vector<double> computeViolations() = 0;
     /**
+     * Count the degrees of freedom that the constraints leave at the present positions.
+     */
+    virtual int countDegreesOfFreedom() = 0;
+    /**
      * Get the multiplier of each constraint in the last step, the force along its gradient.
      */
     virtual std::vector<double> getMultipliers() const = 0;

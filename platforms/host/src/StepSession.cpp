@@ -63,7 +63,7 @@ void StepSession::takeStep() try {
     const bool stateModified = updateContextState();
     const double h = integrator->getStepSize();
     stiffcore::StepNumbers numbers = findNumbers();
-    const Dependencies dependencies = {begin(numbers), state.box()};
+    Dependencies dependencies = {begin(numbers), state.box(), state.time()};
     if (canUseDevice()) {
         const bool goesOn = lastStep.isContinuedThere(dependencies) && !stateModified;
         device->beginStep(numbers);
@@ -71,6 +71,7 @@ void StepSession::takeStep() try {
         state.deviceHasActed();
         takeStep(goesOn);
         departure.reset();
+        dependencies.time = state.time();
         lastStep.endsThere(dependencies);
         if (device->isTimeToAsk())
             askForFailure();
@@ -84,6 +85,7 @@ void StepSession::takeStep() try {
         takeStep(goesOn);
         particles.requirePossibleVelocities(className, h);
     });
+    dependencies.time = state.time();
     stepHasEnded(lastStep.endsAt(state.positions(), dependencies));
     departure.reset();
 }
@@ -133,15 +135,18 @@ bool StepSession::updateContextState() {
     for (ForceImpl* force : context.getForceImpls()) {
         const bool collides = dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr ||
                               (hasAnchors() && dynamic_cast<const CMMotionRemoverImpl*>(force) != nullptr);
+        Vectors before;
         if (collides) {      // the velocities that are shown
             askForFailure(); // while what is known of velocities is that of the last step that has not failed
             forcesHaveActed(stateModified);
             show(Turn(*this));
             propagates = false;
+            before = state.velocities();
         }
         force->updateContextState(context, stateModified);
         if (collides) {
             forcesHaveActed(stateModified);
+            haveCollided(Turn(*this), before);
             beginPropagating(Turn(*this));
         }
     }

@@ -21,6 +21,7 @@ struct PatternConstraint : Row {
     int axis;
     std::vector<PatternFunction> functions;
     std::vector<int> components;
+    double turn;
 };
 
 /** What all blocks of the same build have in common. */
@@ -73,7 +74,8 @@ private:
                              constraint.kind,
                              constraint.axis,
                              {},
-                             constraint.components});
+                             constraint.components,
+                             constraint.turn});
             for (const FunctionTerm& term : constraint.functions)
                 local.back().functions.emplace_back(term, constraint.particles, block);
             numGradients += constraint.particles.size();
@@ -147,7 +149,8 @@ void evaluateFunctions(const PatternConstraint& constraint, int p, int lane, dou
     for (size_t k = 0; k < 3 * constraint.atoms.size(); k++)
         component(k) = 0;
     TermFunction& function = prepare(constraint.functions[0]);
-    LaneTraits<Real>::lane(work.values[p], lane) = function.value();
+    const double value = function.value(), turn = constraint.turn;
+    LaneTraits<Real>::lane(work.values[p], lane) = turn == 0 ? value : value - turn * std::round(value / turn);
     if (onVelocities)
         for (size_t i = 0; i < constraint.components.size(); i++)
             component(constraint.components[i]) = prepare(constraint.functions[1 + i]).value();

@@ -35,19 +35,6 @@ template <class Real>
     return factored;
 }
 
-/** Count the independent rows at work.x, the rank of G, in one lane. */
-template <class Real> int countCoordinates(const StiffBatch<Real>& batch, int lane, const StiffWorkspace<Real>& work) {
-    const int size = batch.numRows();
-    int rank = 0;
-    for (int p = 0; p < size; p++) {
-        const double inverseMass = laneOf(work.inverseMasses[p], lane);
-        const double pivot =
-                batch.sparse ? batch.sparse->solver->pivot(p) : 1 / laneOf(work.matrix[p * size + p], lane);
-        rank += inverseMass > 0 && pivot > minIndependentPivot * inverseMass;
-    }
-    return rank;
-}
-
 /**
  * Bound the angular frequency of the stiffest harmonic mode of a batch at work.x [1/ps].
  *

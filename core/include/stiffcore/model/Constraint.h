@@ -37,6 +37,8 @@ struct Constraint {
     double compliance = 0, damping = 0;
     std::vector<FunctionTerm> functions = {};
     std::vector<int> components = {};
+    /// What g grows by in a whole turn, if it is linear in a dihedral angle; or 0.
+    double turn = 0;
 
     bool operator==(const Constraint& other) const {
         return kind == other.kind && std::string(name) == other.name && index == other.index &&

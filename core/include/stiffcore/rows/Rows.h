@@ -365,6 +365,20 @@ MaskOf<Real> factorRows(const RowBatch<Real, Pattern>& batch, RowWorkspace<Real>
     return factorMatrix(batch.sparse.get(), batch.numRows(), work.matrixValues(batch));
 }
 
+/** Count the independent rows, the rank of G, in one lane, with the factors of A and a D that regularizes it. */
+template <class Real, class Pattern>
+int countIndependent(const RowBatch<Real, Pattern>& batch, int lane, const RowWorkspace<Real>& work) {
+    const int size = batch.numRows();
+    int rank = 0;
+    for (int p = 0; p < size; p++) {
+        const double inverseMass = laneOf(work.inverseMasses[p], lane);
+        const double pivot =
+                batch.sparse ? batch.sparse->solver->pivot(p) : 1 / laneOf(work.matrix[p * size + p], lane);
+        rank += inverseMass > 0 && pivot > minIndependentPivot * inverseMass;
+    }
+    return rank;
+}
+
 /** multipliers <- A^-1 multipliers, with the factors of A. */
 template <class Real, class Pattern>
 void solveRows(const RowBatch<Real, Pattern>& batch, RowWorkspace<Real>& work, std::vector<Real>& multipliers) {

@@ -45,6 +45,13 @@ public:
         });
     }
 
+    /** A number that is another one for other harmonic terms. */
+    double sumHarmonic() const {
+        double sum = 0;
+        for (const stiffcore::StiffCoordinate& coordinate : kept.get().terms.coordinates)
+            sum += coordinate.k * (1 + coordinate.s0);
+        return sum;
+    }
     /** The parameters of the terms may have changed. */
     void forgetParameters() {
         kept.forget();

@@ -14,9 +14,10 @@ using SettingNumbers = std::array<double, 8>;
 struct Dependencies {
     SettingNumbers settings = {};
     stiffcore::Box box = {};
+    double time = 0;
 
     bool operator==(const Dependencies& other) const {
-        return settings == other.settings && box == other.box;
+        return settings == other.settings && box == other.box && time == other.time;
     }
 };
 

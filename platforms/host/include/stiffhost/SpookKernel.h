@@ -3,16 +3,22 @@
 
 #include "ConstraintBatches.h"
 #include "StepSession.h"
+#include "openmm/AndersenThermostat.h"
 #include "openmm/OpenMMException.h"
+#include "openmm/reference/SimTKOpenMMRealType.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "openmmstiff/internal/Message.h"
 #include "setup/Kept.h"
 #include "stiffcore/methods/Spook.h"
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
+#include <random>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -44,6 +50,24 @@ public:
             scatterTerms(batch, work.multipliers, violations.data());
         });
         return violations;
+    }
+
+    int countDegreesOfFreedom() override {
+        const Turn turn(*this);
+        state.requirePositions();
+        prepare(turn);
+        int number = 0;
+        for (double mass : particles.getMasses())
+            number += (mass > 0 ? 3 : 0);
+        std::atomic<int> held(0);
+        const std::string failed = evaluate(state.time(), [&](const auto& batch, auto& work) {
+            const auto factored = factorRigidly(batch, work);
+            for (int lane = 0; lane < batch.count; lane++)
+                held += countIndependent(batch, lane, work);
+            return factored;
+        });
+        requireSolution(failed, state.time());
+        return number - held;
     }
 
     std::vector<double> getMultipliers() const override {
@@ -81,9 +105,35 @@ protected:
     }
     void prepare(const Turn&) override {
         const OpenMM::System& system = state.getSystem();
-        kept.update(getConstraintRevision(settings()),
-                    [&](int) { return OpenMMStiff::collectConstraints(system, ofSystem, settings(), className); });
+        kept.update(getConstraintRevision(settings()), [&](int) {
+            OpenMMStiff::ConstraintSet set = OpenMMStiff::collectConstraints(system, ofSystem, settings(), className);
+            OpenMMStiff::requireWithinMolecules(system, set, context.getMolecules(), className);
+            divided = OpenMMStiff::findDivided(system, set);
+            return set;
+        });
         batches.take(kept.getRevision(), system, kept.get(), particles.getMasses());
+    }
+    /**
+     * An AndersenThermostat draws what constraints of the System hold together as one; what others do must not keep old
+     * velocities beside new ones. Random numbers follow from those that it has drawn.
+     */
+    void haveCollided(const Turn&, const Vectors& before) override {
+        const std::vector<double>& masses = particles.getMasses();
+        for (const std::vector<int>& group : divided) {
+            const Vectors& drawn = state.velocities();
+            if (std::none_of(group.begin(), group.end(), [&](int i) { return drawn[i] != before[i]; }))
+                continue;
+            std::vector<std::uint32_t> bits(6 * group.size());
+            for (size_t k = 0; k < group.size(); k++)
+                std::memcpy(&bits[6 * k], &drawn[group[k]], sizeof(OpenMM::Vec3));
+            std::seed_seq seed(bits.begin(), bits.end());
+            std::mt19937 random(seed);
+            std::normal_distribution<double> gaussian;
+            const double kT = BOLTZ * context.getParameter(OpenMM::AndersenThermostat::Temperature());
+            for (int i : group)
+                for (int axis = 0; axis < 3; axis++)
+                    state.changeVelocities()[i][axis] = std::sqrt(kT / masses[i]) * gaussian(random);
+        }
     }
     void takeStep(bool) override {
         computeForces();
@@ -239,6 +289,7 @@ private:
     /// As OpenMM has read them, too: the System may have others by now.
     const OpenMMStiff::ConstraintSet ofSystem;
     OpenMMStiff::Kept<int, OpenMMStiff::ConstraintSet> kept;
+    std::vector<std::vector<int>> divided; // see findDivided()
     ConstraintBatches<Real> batches;
     Vectors accelerations;
     // Of the last step, empty before it; and h times those of a kick.

@@ -87,6 +87,9 @@ protected:
     virtual bool hasAnchors() const {
         return false;
     }
+    /** A thermostat may have drawn velocities, other than those before. */
+    virtual void haveCollided(const Turn&, const Vectors& /*before*/) {
+    }
     /** A step begins, with numbers to which the method adds its own. Returns settings on which accelerations depend. */
     virtual SettingNumbers begin(stiffcore::StepNumbers&) {
         return {};

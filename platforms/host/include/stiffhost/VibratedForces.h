@@ -103,11 +103,13 @@ public:
 
     /** Require that the forces have a period of 2 pi in theta, and maybe that they are even. a, other: scratch. */
     void requireSymmetry(bool even, Vectors& a, Vectors& other) {
-        const double theta = 1; // an angle like any other
+        const double theta = 1; // an angle like any other, where the forces may vanish
+        accelerate(theta + 0.5 * M_PI, other);
         accelerate(theta, a);
         requireFinite(a);
+        const double largest = std::max(findLargest(a), findLargest(other));
         accelerate(theta + 2 * M_PI, other);
-        int place = findDifference(a, other);
+        int place = findDifference(a, other, largest);
         OpenMMStiff::require(place < 0, className, ": the vibrated force must have a period of 2 pi in the phase '",
                              phase, "', but on particle ", place, " it differs at ", theta, " and ", theta,
                              " + 2 pi. Write it in terms of sin(", phase, ") and cos(", phase,
@@ -115,21 +117,26 @@ public:
         if (!even)
             return;
         accelerate(-theta, other);
-        place = findDifference(a, other);
+        place = findDifference(a, other, largest);
         OpenMMStiff::require(place < 0, className, ": the filter is for forces that are even in the phase, but on",
                              " particle ", place, " they differ at ", theta, " and ", -theta,
                              ". Use setFilter() with Bump, or shift the phase");
     }
 
 private:
-    /** The first particle whose accelerations are not the same, or -1. */
-    static int findDifference(const Vectors& a, const Vectors& b) {
-        // Forces may be in single precision, and the sum of others that cancel.
-        const double tolerance = 1e-5, rounding = 1e-7;
-        auto norm = [](const OpenMM::Vec3& vector) { return std::sqrt(vector.dot(vector)); };
+    static double norm(const OpenMM::Vec3& vector) {
+        return std::sqrt(vector.dot(vector));
+    }
+    static double findLargest(const Vectors& a) {
         double largest = 0;
         for (const OpenMM::Vec3& each : a)
             largest = std::max(largest, norm(each));
+        return largest;
+    }
+    /** The first particle whose accelerations, which may be as large as that, are not the same, or -1. */
+    static int findDifference(const Vectors& a, const Vectors& b, double largest) {
+        // Forces may be in single precision, and the sum of others that cancel.
+        const double tolerance = 1e-5, rounding = 1e-7;
         for (size_t i = 0; i < a.size(); i++)
             if (!(norm(a[i] - b[i]) <= tolerance * (norm(a[i]) + norm(b[i])) + rounding * largest))
                 return i;

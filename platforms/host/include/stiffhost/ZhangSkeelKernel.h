@@ -52,7 +52,7 @@ public:
             gather(batch, positions, work.x);
             const auto factored = factorTangentSpace(batch, box, work);
             for (int lane = 0; lane < batch.count; lane++)
-                count += countCoordinates(batch, lane, work);
+                count += countIndependent(batch, lane, work);
             return factored & areFinite(batch, work.x);
         });
         if (!failed.empty())
