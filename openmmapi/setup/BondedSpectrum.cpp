@@ -260,7 +260,7 @@ void leaveOut(const Molecule& molecule, const vector<int>& blockOf, Inertias& in
 /** Make what belongs to a piece heavier, by what its fast motions ask for; whether there is any. */
 bool raise(const Molecule& molecule, const Piece& piece, const vector<Inside>& bonds, const Motions& motions,
            double fastest, Inertias& inertias) {
-    const double leastShare = 0.4, mostAtOnce = 1;
+    const double leastShare = 0.4, leastOfAll = 0.02, mostAtOnce = 1;
     struct Candidate {
         int i, j; // -1 of a particle
         double mass;
@@ -294,8 +294,8 @@ bool raise(const Molecule& molecule, const Piece& piece, const vector<Inside>& b
             squares += shares.back() * shares.back();
             ofOwn += each.isOwn * shares.back();
         }
-        if (!(ofOwn > leastShare * all))
-            continue; // it is another piece's
+        if (!(ofOwn > leastShare * all && all > leastOfAll))
+            continue; // it is another piece's, or moves what has been given
         grows = true;
         const double need = motions.squares[k] / fastest - 1;
         for (size_t c = 0; c < candidates.size(); c++)
@@ -348,6 +348,16 @@ struct BondedSpectrum::Known {
     using Kind = std::shared_ptr<const Molecule>;
     std::map<vector<double>, Kind, BitOrder> kinds; // by what tells them apart
     std::map<std::pair<Kind, vector<double>>, Inertias> inertias;
+
+    /** What may come back is kept, as where parameters are set in turn, until it takes much memory. */
+    bool isSmall() const {
+        const size_t most = 30'000'000; // numbers
+        size_t sum = 0;
+        for (const auto& [numbers, kind] : kinds)
+            for (const Piece& piece : kind->pieces)
+                sum += piece.minimum.hessian.size();
+        return sum < most;
+    }
 };
 
 BondedSpectrum::~BondedSpectrum() = default;
@@ -355,7 +365,7 @@ BondedSpectrum::~BondedSpectrum() = default;
 BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int integrationGroups,
                                const std::map<std::string, double>& parameters, const string& className,
                                const BondedSpectrum* previous)
-        : system(system), graph(graph), known(std::make_unique<Known>()), moleculeOf(system.getNumParticles()),
+        : system(system), graph(graph), known(std::make_shared<Known>()), moleculeOf(system.getNumParticles()),
           placeOf(system.getNumParticles()) {
     const int numParticles = system.getNumParticles();
     Sets sets(numParticles);
@@ -405,9 +415,9 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
     }
     for (size_t t = 0; t < torsions.size(); t++)
         add({torsions[t].particles.begin(), torsions[t].particles.end()}, t, torsionsOf, {torsions[t].curvature});
-    const bool isSimilar = previous != nullptr && describe(previous->terms.functions) == describe(terms.functions);
-    const Known none, &before = isSimilar ? *previous->known : none;
-    known->inertias = before.inertias;
+    if (previous != nullptr && describe(previous->terms.functions) == describe(terms.functions) &&
+        previous->known->isSmall())
+        known = previous->known;
     vector<FunctionCopy> functions; // for new molecules only, as derivatives of long expressions take their time
     for (size_t m = 0; m < members.size(); m++) {
         vector<double>& description = descriptions[m];
@@ -425,22 +435,18 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
                     append(other, length);
             }
         }
-        auto& [numbers, kind] = *known->kinds.try_emplace(std::move(description)).first;
-        if (kind == nullptr) {
-            if (const auto same = before.kinds.find(numbers); same != before.kinds.end())
-                kind = same->second;
-            else {
-                for (size_t f = functions.size(); f < terms.functions.size(); f++) {
-                    functions.emplace_back(*terms.functions[f], terms.functions[f]->coordinates.size() == 1 ? 2 : 1);
-                    functions.back()->setGlobals(parameters);
-                }
-                auto molecule = std::make_shared<Molecule>();
-                molecule->particles = members[m];
-                divide(*molecule, coordinatesOf, functionsOf, torsionsOf, functions);
-                kind = molecule;
+        auto place = known->kinds.find(description);
+        if (place == known->kinds.end()) {
+            for (size_t f = functions.size(); f < terms.functions.size(); f++) {
+                functions.emplace_back(*terms.functions[f], terms.functions[f]->coordinates.size() == 1 ? 2 : 1);
+                functions.back()->setGlobals(parameters);
             }
+            auto molecule = std::make_shared<Molecule>();
+            molecule->particles = members[m];
+            divide(*molecule, coordinatesOf, functionsOf, torsionsOf, functions);
+            place = known->kinds.emplace(std::move(description), molecule).first;
         }
-        kindOf.push_back(kind);
+        kindOf.push_back(place->second);
     }
 }
 
@@ -658,7 +664,8 @@ PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<
 
     // Equal ones once.
 
-    const auto before = std::exchange(known->inertias, {});
+    if (known->inertias.size() > 50 * known->kinds.size())
+        known->inertias.clear(); // of many step sizes
     for (size_t m = 0; m < members.size(); m++) {
         const Molecule& molecule = *kindOf[m];
         if (molecule.pieces.empty())
@@ -667,9 +674,7 @@ PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<
         description.insert(description.end(), {shortest, double(mostPairs)});
         const auto [place, isNew] = known->inertias.insert({{kindOf[m], std::move(description)}, all[m]});
         Inertias& found = place->second;
-        if (const auto same = before.find(place->first); isNew && same != before.end())
-            found = same->second;
-        else if (isNew) {
+        if (isNew) {
             found.masses = molecule.masses;
             for (double mass : molecule.masses)
                 found.isTaken.push_back(mass == fixedMass);

@@ -66,7 +66,7 @@ private:
     std::vector<StiffTorsion> torsions;
     /// Molecules that differ from each other, and what has been chosen for them last.
     struct Known;
-    const std::unique_ptr<Known> known;
+    std::shared_ptr<Known> known;
     /// For each molecule what it is equal to, and its particles.
     std::vector<std::shared_ptr<const Molecule>> kindOf;
     std::vector<std::vector<int>> members;

@@ -72,7 +72,8 @@ void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) const {
 PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
     const double leastLimit = 1.6; // 2/omega in steps: five in a period
     const vector<PairInertia> ownPairs = getExplicitPairs(integrator), ownBonds = getExplicitBonds(integrator);
-    const double period = integrator.getPenalizedPeriod(), inertia = integrator.getBondInertia();
+    const double period = integrator.getPenalizedPeriod(), inertia = integrator.getBondInertia(),
+                 shortest = leastLimit * integrator.getInertialStepSize();
     const bool follows = integrator.getUseDefaultBondInertia();
     if (!integrator.getUseBondedForces()) {
         PairTerms chosen = {choosePairs(system, constraints, nullptr, ownPairs, period, className), {}};
@@ -90,5 +91,5 @@ PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
     }
     return bonded->spectrum.choose(choosePairs(system, constraints, &bonded->stiffness, ownPairs, period, className),
                                    chooseBonds(system, bonded->graph, inertia, follows, ownBonds, className),
-                                   follows ? leastLimit * integrator.getStepSize() : 0, integrator.getMaxBlockSize());
+                                   follows ? shortest : 0, integrator.getMaxBlockSize());
 }

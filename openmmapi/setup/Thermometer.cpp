@@ -143,6 +143,7 @@ string Thermometer::sample(const vector<Vec3>& velocities, int steps, double tem
     if (!found.empty())
         found += message(". A step of ", stepSize,
                          " ps is too large for that, unless something outside does work on it."
-                         " Use a smaller step size; in Python examine() says which");
+                         " Use more inertia, setPenalizedPeriod() with 20 steps, or a smaller step size; in Python"
+                         " examine() says which");
     return found;
 }

@@ -11,6 +11,8 @@ using namespace OpenMM;
 using namespace OpenMMStiff;
 using std::vector;
 
+/// Of the penalized period by default; and the inertia of bonds and atoms is that of steps of such a part of it.
+static const int periodSteps = 16;
 /// Of whatever moves, beyond which numbers mean nothing beside masses [dalton].
 static const double maxInertia = 1e9;
 
@@ -31,8 +33,7 @@ void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
 }
 
 double MassPenaltyIntegrator::getPenalizedPeriod() const {
-    const int defaultSteps = 16;
-    return penalizedPeriod > 0 ? penalizedPeriod : defaultSteps * getStepSize();
+    return penalizedPeriod > 0 ? penalizedPeriod : periodSteps * getStepSize();
 }
 
 void MassPenaltyIntegrator::setUseDefaultPenalizedPeriod(bool use) {
@@ -41,9 +42,13 @@ void MassPenaltyIntegrator::setUseDefaultPenalizedPeriod(bool use) {
     penalizedPeriod = use ? 0 : getPenalizedPeriod();
 }
 
+double MassPenaltyIntegrator::getInertialStepSize() const {
+    return std::max(getStepSize(), getPenalizedPeriod() / periodSteps);
+}
+
 double MassPenaltyIntegrator::getBondInertia() const {
     const double largestStepWithout = 0.004, squarePerInertia = 3e-5; // ps, ps^2/dalton
-    const double h = getStepSize();
+    const double h = getInertialStepSize();
     if (useDefaultBondInertia)
         return std::max(0.0, (h * h - largestStepWithout * largestStepWithout) / squarePerInertia);
     return bondInertia;

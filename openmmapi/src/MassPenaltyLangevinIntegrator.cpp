@@ -77,8 +77,8 @@ bool MassPenaltyLangevinIntegrator::goOnAfter(const StepFailure& failure) {
             message("in a step of ", h, " ps ", failure.culprit, " got more than 30 kT, or could not be solved for");
     if (std::count_if(collisions.begin(), collisions.end(), ofSame) >= tooMany)
         throw StepFailure(message(getClassName(), ": ", what, ", for the third time within ", rememberedSteps,
-                                  " steps: the step is too large for it. Use a smaller step size; in Python examine()"
-                                  " says which. The positions and velocities are those before the step"),
+                                  " steps: the step is too large for it. Use more inertia, setPenalizedPeriod() with",
+                                  " 20 steps, or another step size; in Python examine() says which. The positions and velocities are those before the step"),
                           failure.culprit);
     takeOtherSteps(h / parts, steps * parts);
     numCollisions++;
@@ -90,6 +90,7 @@ bool MassPenaltyLangevinIntegrator::goOnAfter(const StepFailure& failure) {
                      (int) collisions.size() < tooMany
                              ? std::string("getNumCollisions() tells how often that has happened")
                              : message("That has happened ", collisions.size(), " times within ", rememberedSteps,
-                                       " steps: use a smaller step size")));
+                                       " steps: use more inertia, setPenalizedPeriod() with 20 steps, or a smaller"
+                                       " step size")));
     return true;
 }

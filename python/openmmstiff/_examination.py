@@ -1,5 +1,6 @@
 """Which step a System can take: examine()."""
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -51,6 +52,7 @@ FRICTION_ZHANG_SKEEL = 3        # see docs/zhang-skeel.md
 SHOWN = 8                       # kinds of motion
 FALL = 0.005                    # nm, by which forces may move a particle in steps beyond LARGEST_STEP
 GUESS = 6                       # times the step without inertias, where the search for the step begins
+HEAVIER = 7/6, 4/3              # as for so many times the step, where one is wanted that is larger than the advised one
 ROUNDS = 6                      # of a step and the inertias that follow it, at most
 THERMALIZATION = 50             # steps, before each snapshot
 THERMALIZATION_FRICTION = 20    # 1/ps
@@ -296,6 +298,7 @@ class _Examiner:
         conserving = self.find_step(snapshots, minimum, slowed.size/2, STEPS_PER_PERIOD_NVE, ROTATION_NVE,
                                     coupled=False)
         self.name_what_is_bare(slowed.size)
+        self.name_what_more_inertia_gives(snapshots, slowed)
         steps = self.recommend(free, plain, slowed, without, conserving, turning[0])
         self.name_what_is_left_fast(slowed)
         self.name_what_is_no_bond(slowed)
@@ -321,6 +324,22 @@ class _Examiner:
             size = found
         pairs, bonds = self.find_pairs(size, positions, coupled)
         return Step(found, reason, pairs, bonds, left)
+
+    def name_what_more_inertia_gives(self, snapshots, slowed):
+        """Note a larger step that a longer penalized period makes possible: smaller steps have less inertia."""
+        if not slowed.bonds or not self.asked.getUseDefaultPenalizedPeriod() or math.isfinite(self.largest):
+            return
+        larger = [size/1000 for size in USUAL[::-1] if slowed.size < size/1000 <= LARGEST_STEP]
+        for size, times in itertools.product(larger, HEAVIER):
+            period = 16*times*size
+            self.asked.setPenalizedPeriod(period)
+            pairs, bonds = self.find_pairs(size, snapshots[0].positions, True)
+            self.asked.setUseDefaultPenalizedPeriod(True)
+            left, turning = self.find_left(snapshots, self.constraints + pairs, bonds)
+            if self.limit(left, turning, STEPS_PER_PERIOD_SLOWED)[0] >= size:
+                self.notes.append(f"With more inertia the mass penalty takes {_femtoseconds(size)} fs:\n"
+                                  f"    integrator.setPenalizedPeriod({period:.3f})     # ps")
+                return
 
     def find_left(self, snapshots, pairs, bonds=(), anharmonic=False):
         """The fastest motion at any of the snapshots, or on its way there, and what measure_rotation() finds."""

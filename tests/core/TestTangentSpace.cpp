@@ -38,7 +38,7 @@ template <class Real> struct Fixture : StiffFixture<Real> {
                     factorTangentSpace(batch, this->model.box, work);
                 },
                 [&](const auto& batch, auto& work, int lane, int block) {
-                    counts[block] = countCoordinates(batch, lane, work);
+                    counts[block] = countIndependent(batch, lane, work);
                 });
         return counts;
     }

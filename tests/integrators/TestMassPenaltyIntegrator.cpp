@@ -90,6 +90,48 @@ CLAIM(testBondInertiaFollowsTheStep, Platform& platform) {
     assertInertias(1.3, 0.8);
     integrator.setUseDefaultBondInertia(true);
     ASSERT_EQUAL_TOL(2.8, integrator.getBondInertia(), 1e-12);
+    integrator.setPenalizedPeriod(0.160); // 16 steps of 10 fs
+    integrator.setStepSize(0.006);
+    ASSERT_EQUAL_TOL(2.8, integrator.getBondInertia(), 1e-12);
+    integrator.setStepSize(0.012);
+    ASSERT_EQUAL_TOL(4.266666666667, integrator.getBondInertia(), 1e-12);
+}
+
+/** With a longer penalized period atoms are as heavy as for larger steps, and with a shorter one as for the step. */
+CLAIM(testAtomsFollowALongPeriod, Platform& platform) {
+    Model chain;
+    for (int i = 0; i < 8; i++)
+        chain.system.addParticle(12);
+    auto* bonds = new HarmonicBondForce();
+    auto* torsions = new PeriodicTorsionForce();
+    for (int i = 1; i < 8; i++)
+        bonds->addBond(i - 1, i, 0.15, 2e5);
+    for (int i = 3; i < 8; i++)
+        torsions->addTorsion(i - 3, i - 2, i - 1, i, 1, 0, 2000);
+    auto* angles = new HarmonicAngleForce();
+    for (int i = 2; i < 8; i++)
+        angles->addAngle(i - 2, i - 1, i, 1.9, 500);
+    for (Force* force : {(Force*) bonds, (Force*) angles, (Force*) torsions})
+        chain.system.addForce(force);
+    auto find = [&](double step, double period) {
+        MassPenaltyIntegrator integrator(step);
+        if (period > 0)
+            integrator.setPenalizedPeriod(period);
+        Context context(chain.system, integrator, platform);
+        vector<double> inertias(8);
+        for (int i = 0, number = integrator.computeNumInertialBonds(); i < number; i++) {
+            int particle1, particle2;
+            double inertia;
+            integrator.getInertialBondParameters(i, particle1, particle2, inertia);
+            inertias[particle1] = inertia;
+        }
+        return inertias;
+    };
+    const vector<double> ofLarge = find(0.016, 0);
+    ASSERT(*std::max_element(ofLarge.begin(), ofLarge.end()) > 1);
+    ASSERT(find(0.012, 0) != ofLarge);
+    ASSERT(find(0.012, 0.256) == ofLarge);
+    ASSERT(find(0.016, 0.128) != find(0.008, 0));
 }
 
 /** The energy of a cluster of waters varies less than with Verlet at half the step, and does not drift. */
@@ -359,6 +401,28 @@ CLAIM(testMoleculesOfAnySizeRefuseFailedSteps, Platform& platform) {
                 integrator->step(1);
             }
         }
+}
+
+/** A CMMotionRemover takes out the momentum of masses and inertias together: their centre rests, and energy is kept. */
+CLAIM(testMotionRemoverKeepsTheEnergy, Platform& platform) {
+    const double added = 400;
+    Model model = makeWaterCluster(1);
+    model.system.addForce(new CMMotionRemover());
+    MassPenaltyIntegrator integrator(0.001);
+    integrator.addBondInertia(0, -1, added);
+    ModelContext context(model, integrator, platform);
+    context.setVelocitiesToTemperature(300, 1);
+    integrator.step(1);
+    auto centre = [&] {
+        const vector<Vec3> x = getPositions(context);
+        const double oxygen = model.system.getParticleMass(0) + added, hydrogen = model.system.getParticleMass(1);
+        return (x[0] * oxygen + (x[1] + x[2]) * hydrogen) / (oxygen + 2 * hydrogen);
+    };
+    const Vec3 before = centre();
+    const double energy = totalEnergy(context);
+    integrator.step(300);
+    ASSERT_EQUAL_VEC(before, centre(), byRounding(platform, 1e-12, 1e-12, 1e-10, 2e-6));
+    ASSERT_EQUAL_TOL(energy, totalEnergy(context), 0.01);
 }
 
 /** What is asked for is the period in force: of the present step, or the one that was set. */

@@ -303,6 +303,17 @@ CLAIM(testMoleculesThatHaveNotChangedAreTakenOver) {
     ASSERT(!change([&] { globals["length"] = 0.15; }));
     change([&] { globals["length"] = none; });
     ASSERT(!change([&] { builder.torsions->setTorsionParameters(100, 100, 101, 102, 103, 2, pi, 90); }));
+
+    // What comes back, as in replica exchange, is known.
+    builder.torsions->setTorsionParameters(0, 3, 2, 1, 0, 2, pi, 90);
+    std::clock_t start = std::clock();
+    const Spectrum other(builder.system, globals, &first);
+    other.choose(shortest);
+    const std::clock_t ofOther = std::clock() - start;
+    builder.torsions->setTorsionParameters(0, 3, 2, 1, 0, 2, pi, 60);
+    start = std::clock();
+    Spectrum(builder.system, globals, &other).choose(shortest);
+    ASSERT(5 * (std::clock() - start) < ofOther);
 }
 
 /** A long chain is looked at in pieces: atoms in the middle get as much as those of one piece. */

@@ -51,6 +51,9 @@ public:
      * The error of the stiff coordinates' averages grows as the square of the step size over the period: none can
      * be seen at 16 steps, 1 % at 8 steps. Motion slower than the period is less disturbed the shorter it is.
      *
+     * A longer period than the default makes atoms and bonds of hydrogens heavier, too: as for steps of a sixteenth of
+     * it. That holds what other forces than bonded ones make faster, such as methyl groups that are crowded.
+     *
      * @param period   the period [ps], instead of the default, see setUseDefaultPenalizedPeriod(); an
      *                 OpenMMException if it is not positive, or infinite
      */
@@ -287,6 +290,9 @@ protected:
     }
 
 private:
+    friend class KeptPairs;
+    /// The step for which bonds and atoms are made heavier.
+    double getInertialStepSize() const;
     using Pair = std::tuple<int, int, double>; // its particles, and their inertia
     void checkPair(const char* kind, const char* adder, int index, int number, const Pair& pair) const;
     void getCounted(const std::vector<Pair>& counted, const char* kind, const char* counter, int index, int& particle1,

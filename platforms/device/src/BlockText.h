@@ -187,6 +187,7 @@ inline DEVICE bool isFiniteNumber(mixed number) {
     return (number_.bits & 0x7fffffff) < 0x7f000000;
 #endif
 }
+#define MOTION_THREADS 128
 #define SAME(a, b) (a[i].x == b[i].x && a[i].y == b[i].y && a[i].z == b[i].z)
 #define FORCE(i, axis) (NUMBER(2.3283064365386963e-10)*force[(i) + (axis)*paddedNumAtoms])
 #define ARGUMENTS int count, int firstBlock, int phase, unsigned int randomIndex, int paddedNumAtoms, \
@@ -225,6 +226,32 @@ KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL cons
         if (!same)
             changed[0] = 1;
     }
+}
+// By one group of threads: take out the mean velocity, with weights whose sum is 1.
+KERNEL void removeMotion(int numAtoms, GLOBAL const mixed* RESTRICT weights, GLOBAL mixed4* RESTRICT velm) {
+    LOCAL mixed4 sums[MOTION_THREADS];
+    mixed4 own = make_mixed4(0, 0, 0, 0);
+    for (int i = LOCAL_ID; i < numAtoms; i += LOCAL_SIZE) {
+        own.x += weights[i]*velm[i].x;
+        own.y += weights[i]*velm[i].y;
+        own.z += weights[i]*velm[i].z;
+    }
+    sums[LOCAL_ID] = own;
+    SYNC_THREADS;
+    for (int number = MOTION_THREADS/2; number > 0; number /= 2) {
+        if (LOCAL_ID < number) {
+            sums[LOCAL_ID].x += sums[LOCAL_ID+number].x;
+            sums[LOCAL_ID].y += sums[LOCAL_ID+number].y;
+            sums[LOCAL_ID].z += sums[LOCAL_ID+number].z;
+        }
+        SYNC_THREADS;
+    }
+    for (int i = LOCAL_ID; i < numAtoms; i += LOCAL_SIZE)
+        if (velm[i].w != 0) {
+            velm[i].x -= sums[0].x;
+            velm[i].y -= sums[0].y;
+            velm[i].z -= sums[0].z;
+        }
 }
 )";
     }

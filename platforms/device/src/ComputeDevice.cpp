@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace OpenMM;
 using namespace stiffdevice;
@@ -17,6 +18,8 @@ constexpr double minSingleTolerance = 1e-6;
 /** After so many steps OpenMM gives particles another order. */
 constexpr int stepsToReorder = 250;
 
+/// MOTION_THREADS of its text.
+constexpr int motionThreads = 128;
 /** More than the kernels of a method. */
 constexpr int maxKernels = 8;
 /** The arguments of all kernels that change, see BlockText::getHead(). */
@@ -95,6 +98,7 @@ void ComputeDevice::initialize() {
     failure.initialize<int>(context, 2, "stiffFailure");
     failure.upload(vector<int>{0, 0});
     changed.initialize<int>(context, 1, "stiffChanged");
+    weights.initialize(context, context.getPaddedNumAtoms(), getMixedSize(), "stiffWeights");
     initialize(before);
     initialize(remembered);
 }
@@ -117,13 +121,18 @@ bool ComputeDevice::compile(const stiffcore::PenaltyMethod& method, const Blocks
     blocks.clear();
     for (const RecordedProgram& own : recorded) {
         const ComputeProgram program = context.compileProgram(own.getText());
-        compare = program->createKernel("compareState"); // of all programs the same
+        compare = program->createKernel("compareState"); // of all programs the same, as the next one
+        remove = program->createKernel("removeMotion");
         for (const RecordedKind& kind : own.kinds)
             addGroup(kind, program);
     }
     compare->addArg(context.getNumAtoms());
     compare->addArg(changed);
     addStateArguments(compare, remembered);
+    inertias = stiffcore::addInertias(terms, masses);
+    remove->addArg(context.getNumAtoms());
+    remove->addArg(weights);
+    remove->addArg(context.getVelm());
     followOrder();
     return true;
 }
@@ -211,6 +220,13 @@ void ComputeDevice::followOrder() {
             there.push_back(places[particle]);
         group->placesThere.upload(there);
     }
+    if (!inertias.empty()) {
+        const double sum = std::accumulate(inertias.begin(), inertias.end(), 0.0);
+        vector<double> there(context.getPaddedNumAtoms());
+        for (int place = 0; place < numParticles; place++)
+            there[place] = inertias[order[place]] / sum;
+        weights.upload(there, true);
+    }
     together = true;
     for (const vector<int>& block : blocks)
         for (int particle : block) {
@@ -222,6 +238,11 @@ void ComputeDevice::followOrder() {
 void ComputeDevice::keepOrder(Copy& copy) const {
     copy.order = context.getAtomIndex();
     copy.cells = context.getPosCellOffsets();
+}
+
+void ComputeDevice::removeMotion() {
+    const ContextSelector selector(context);
+    remove->execute(motionThreads, motionThreads);
 }
 
 void ComputeDevice::beginStep(const stiffcore::StepNumbers& numbers) {

@@ -36,6 +36,7 @@ public:
         return together;
     }
 
+    void removeMotion() override;
     void beginStep(const stiffcore::StepNumbers& numbers) override;
     void endStep() override;
     void execute(int which) override;
@@ -110,7 +111,10 @@ private:
     std::vector<std::vector<int>> blocks;
     OpenMM::ComputeArray uniform, failure, changed;
     Copy before, remembered;
-    OpenMM::ComputeKernel compare;
+    OpenMM::ComputeKernel compare, remove;
+    /// The masses and inertias of particles, if there are such; on the device as weights by the place of each.
+    std::vector<double> inertias;
+    OpenMM::ComputeArray weights;
     std::array<double, numUniforms> uniformValues = {};
     bool together = true, halfDone = false;
     // Of the steps since the last time that a failure was asked for.

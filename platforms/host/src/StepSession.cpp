@@ -133,8 +133,9 @@ void StepSession::beginPropagating(const Turn& turn) {
 bool StepSession::updateContextState() {
     bool stateModified = false;
     for (ForceImpl* force : context.getForceImpls()) {
+        const auto* remover = dynamic_cast<const CMMotionRemoverImpl*>(force);
         const bool collides = dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr ||
-                              (hasAnchors() && dynamic_cast<const CMMotionRemoverImpl*>(force) != nullptr);
+                              (hasAnchors() && remover != nullptr);
         Vectors before;
         if (collides) {      // the velocities that are shown
             askForFailure(); // while what is known of velocities is that of the last step that has not failed
@@ -149,9 +150,27 @@ bool StepSession::updateContextState() {
             haveCollided(Turn(*this), before);
             beginPropagating(Turn(*this));
         }
+        else if (remover != nullptr && context.getStepCount() % remover->getOwner().getFrequency() == 0)
+            removeMotion();
     }
     forcesHaveActed(stateModified);
     return stateModified;
+}
+
+/** The momentum that steps conserve, where it is not that of the System's masses, of which OpenMM thinks. */
+void StepSession::removeMotion() {
+    const std::vector<double>& inertias = getInertias();
+    if (inertias.empty())
+        return;
+    if (canUseDevice()) {
+        device->removeMotion();
+        lead = Lead::Device;
+        state.deviceHasActed();
+    }
+    else {
+        const Turn turn(*this);
+        particles.removeMotion(inertias);
+    }
 }
 
 void StepSession::forcesHaveActed(bool onPositions) {

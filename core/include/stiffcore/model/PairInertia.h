@@ -47,6 +47,18 @@ struct PairTerms {
     }
 };
 
+/** The masses of all particles with what is added to each by itself; none if nothing is. */
+inline std::vector<double> addInertias(const PairTerms& terms, const std::vector<double>& masses) {
+    std::vector<double> sums;
+    for (const PairInertia& bond : terms.bonds)
+        if (bond.particle2 < 0) {
+            if (sums.empty())
+                sums = masses;
+            sums[bond.particle1] += bond.inertia;
+        }
+    return sums;
+}
+
 } // namespace stiffcore
 
 #endif /* STIFFCORE_MODEL_PAIR_INERTIA_H_ */

@@ -45,6 +45,8 @@ public:
     /** Whether the particles of each block lie together: OpenMM has not moved some of them through the box. */
     virtual bool areTogether() const = 0;
 
+    /** Take out what all particles have in common, with their masses and inertias. */
+    virtual void removeMotion() = 0;
     /** Begin and end a step. Particles may be given another order at its end. */
     virtual void beginStep(const stiffcore::StepNumbers& numbers) = 0;
     virtual void endStep() = 0;

@@ -104,6 +104,21 @@ public:
         });
     }
 
+    /** Take out what all particles have in common, with these masses. */
+    void removeMotion(const std::vector<double>& inertias) {
+        OpenMM::Vec3 momentum;
+        double sum = 0;
+        Vectors& velocities = state.changeVelocities();
+        for (size_t i = 0; i < masses.size(); i++)
+            if (masses[i] > 0) {
+                momentum += velocities[i] * inertias[i];
+                sum += inertias[i];
+            }
+        for (size_t i = 0; i < masses.size(); i++)
+            if (masses[i] > 0)
+                velocities[i] -= momentum / sum;
+    }
+
     /** x <- x + t v */
     void drift(double t) {
         const double* v = components(state.velocities());

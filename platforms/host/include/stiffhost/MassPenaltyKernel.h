@@ -119,6 +119,9 @@ protected:
     bool hasAnchors() const override {
         return pairs.hasAnchors();
     }
+    const std::vector<double>& getInertias() const override {
+        return inertias;
+    }
     void forget(OpenMM::State::DataType changed) override {
         StepSession::forget(changed);
         if (changed == OpenMM::State::Energy)
@@ -166,7 +169,8 @@ protected:
                 (forces ? "forces on " + molecule + " are not finite in"
                         : "bond lengths and constraints of " + molecule + " cannot be solved for after"),
                 " a step of ", integrator->getStepSize(),
-                " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
+                " ps. Use more inertia (setPenalizedPeriod() with 20 steps), a smaller step size, or minimize the energy"
+                " first. The positions and velocities are those"
                 " before the step"), molecule);
     }
 
@@ -200,6 +204,17 @@ private:
             lastStep.forget();
         batches.follow(pairs, particles.getMasses());
         velocities.follow(pairs, particles.getMasses());
+        findInertias();
+    }
+    /** In large Systems three degrees of freedom more or less count for nothing. */
+    void findInertias() {
+        const size_t fewest = 5000;
+        if (pairs.getRevision() == revisionOfInertias)
+            return;
+        revisionOfInertias = pairs.getRevision();
+        inertias.clear();
+        if (particles.getMasses().size() < fewest)
+            inertias = stiffcore::addInertias(pairs.getPairs(), particles.getMasses());
     }
     /** Execute a list of phases. */
     void execute(int kernel) {
@@ -231,6 +246,8 @@ private:
     std::vector<stiffcore::PhaseList<Method::Phase>> kernels;
     std::pair<int, bool> compiledFor = {-1, false};
     bool fitsOnDevice = false;
+    std::vector<double> inertias; // see getInertias()
+    int revisionOfInertias = 0;
     /// The step at which the run has begun; later by so many for each collision, but for those that are long past.
     static constexpr int calmSteps = 100;
     long long calmSince = 0;

@@ -87,6 +87,11 @@ protected:
     virtual bool hasAnchors() const {
         return false;
     }
+    /** The masses whose motion a CMMotionRemover has to take out, if they are not those of the System; or none. */
+    virtual const std::vector<double>& getInertias() const {
+        static const std::vector<double> none;
+        return none;
+    }
     /** A thermostat may have drawn velocities, other than those before. */
     virtual void haveCollided(const Turn&, const Vectors& /*before*/) {
     }
@@ -180,6 +185,7 @@ private:
     void adoptState();
     void beginPropagating(const Turn& turn);
     bool updateContextState();
+    void removeMotion();
     void forcesHaveActed(bool onPositions);
     stiffcore::StepNumbers findNumbers();
     void askForFailure();
