@@ -537,8 +537,7 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
         for (int i : particles)
             for (int j : graph.neighbours[i])
                 if (i < j && choose(i, j) &&
-                    !(isOfSheet(i, j) &&
-                      std::min(pieces.getSize(placeOf[i]), pieces.getSize(placeOf[j])) > leftover))
+                    !(isOfSheet(i, j) && std::min(pieces.getSize(placeOf[i]), pieces.getSize(placeOf[j])) > leftover))
                     pieces.join(placeOf[i], placeOf[j], most);
     };
     auto count = [&](int i) { return graph.neighbours[i].size(); };

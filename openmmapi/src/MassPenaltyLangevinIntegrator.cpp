@@ -78,7 +78,8 @@ bool MassPenaltyLangevinIntegrator::goOnAfter(const StepFailure& failure) {
     if (std::count_if(collisions.begin(), collisions.end(), ofSame) >= tooMany)
         throw StepFailure(message(getClassName(), ": ", what, ", for the third time within ", rememberedSteps,
                                   " steps: the step is too large for it. Use more inertia, setPenalizedPeriod() with",
-                                  " 20 steps, or another step size; in Python examine() says which. The positions and velocities are those before the step"),
+                                  " 20 steps, or another step size; in Python examine() says which. The positions and "
+                                  "velocities are those before the step"),
                           failure.culprit);
     takeOtherSteps(h / parts, steps * parts);
     numCollisions++;

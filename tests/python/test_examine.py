@@ -10,11 +10,12 @@ from openmm import app, unit
 from scipy.linalg import eigh, null_space
 
 import openmmstiff
-from conftest import REFERENCE, CountingForce, Waters, water_box
+from conftest import REFERENCE, CountingForce, Waters, positions_of, water_box
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
 from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _Examiner, roundStep
 from openmmstiff._forces import Forces
 from openmmstiff._modes import Curvature, Distances, Inertia, find_fastest, find_shortest
+from test_amoeba import alanine_dipeptide
 from systems import angles, bonds, custom_bond, external, force, molecule, system_of
 
 GRAVITY, LENGTH, MASS, STIFFNESS = 9.8, 0.25, 2.0, 500.0
@@ -169,6 +170,28 @@ def notes_of_bonds(system, positions, integrator=None):
     topology = molecule("H" + "C"*(number - 1), [(i, i + 1) for i in range(number - 1)])
     notes = examine(simulation_of(system, positions[:number], topology, integrator)).notes
     return [note for note in notes if "are no bonds of the Topology" in note]
+
+
+def test_more_inertia_is_named_where_it_allows_a_larger_step():
+    """Inertias fall with the step, so that a smaller one may be no remedy: alanine with its dihedral angles held."""
+    topology, positions = alanine_dipeptide()
+    system = app.ForceField("amber14-all.xml").createSystem(topology, constraints=app.HBonds)
+    at = {(atom.residue.index, atom.name): atom.index for atom in topology.atoms()}
+    chain = [at[place] for place in ((0, "C"), (1, "N"), (1, "CA"), (1, "C"), (2, "N"))]
+    restraint = openmm.CustomTorsionForce("-2000*cos(theta-0.5)")
+    for k in range(2):
+        restraint.addTorsion(*chain[k:k + 4])
+    system.addForce(restraint)
+    simulation = simulation_of(system, positions, topology)
+    simulation.minimizeEnergy()
+    found = examine(simulation)
+    assert found.getStepSize() < 12*unit.femtoseconds
+    note, = (each for each in found.notes if "more inertia" in each)
+    assert "takes 12 fs" in note
+    integrator = MassPenaltyLangevinIntegrator(300, 5, 0.012)
+    exec(note.partition(":")[2].strip(), {"integrator": integrator})
+    simulation = simulation_of(system, positions_of(simulation.context), topology, integrator)
+    assert examine(simulation).getStepSize() >= 12*unit.femtoseconds
 
 
 def test_inertias_of_what_is_not_bonded_are_named():

@@ -134,8 +134,8 @@ bool StepSession::updateContextState() {
     bool stateModified = false;
     for (ForceImpl* force : context.getForceImpls()) {
         const auto* remover = dynamic_cast<const CMMotionRemoverImpl*>(force);
-        const bool collides = dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr ||
-                              (hasAnchors() && remover != nullptr);
+        const bool collides =
+                dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr || (hasAnchors() && remover != nullptr);
         Vectors before;
         if (collides) {      // the velocities that are shown
             askForFailure(); // while what is known of velocities is that of the last step that has not failed
