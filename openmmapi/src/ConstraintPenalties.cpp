@@ -34,6 +34,9 @@ ConstraintPenalties::ConstraintPenalties(System& system, double period, Form for
         const double k = (inverse > 0 ? omega * omega / inverse : 0);
         // The second derivative of 1/2 w^2 (r^2 - d^2)^2 at r = d is 4 w^2 d^2.
         constraint.stiffness = (form == Linear ? k : k / (4 * constraint.distance * constraint.distance));
+        require(inverse == 0 || (constraint.stiffness > 0 && std::isfinite(constraint.stiffness)),
+                "ConstraintPenalties: with a period of ", period, " ps constraint ", i, " has a stiffness of ",
+                constraint.stiffness, ". Periods are in ps; a tenth of the fastest motion's holds well");
         if (form == Linear)
             linear->addBond(constraint.particle1, constraint.particle2, constraint.distance, k);
         else

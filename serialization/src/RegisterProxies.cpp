@@ -198,12 +198,23 @@ private:
         std::unique_ptr<T> integrator = create();
         describe(xml, *integrator);
 
-        // A setting whose name is misspelt must not be passed over.
         SerializationNode known;
         write(*integrator, known);
+        requireKnown(node, known);
+        return integrator;
+    }
+
+    /** What is misspelt must not be passed over: a form has what is written of the object that was read from it. */
+    static void requireKnown(const SerializationNode& node, const SerializationNode& known) {
         for (const auto& [name, value] : node.getProperties())
             require(name == "type" || known.hasProperty(name), "there is no attribute '", name, "' in its XML form");
-        return integrator;
+        const vector<SerializationNode>&children = node.getChildren(), &others = known.getChildren();
+        for (size_t i = 0; i < children.size(); i++) {
+            const string& name = children[i].getName();
+            require(i < others.size() && name == others[i].getName(), "there is no '", name, "' in its XML form, or not",
+                    " in this place");
+            requireKnown(children[i], others[i]);
+        }
     }
 
     Create create;

@@ -160,7 +160,10 @@ private:
      */
     static bool endsBehindEntity(const std::string& text) {
         const auto last = text.find_last_not_of(' ');
-        return last != std::string::npos && last > 0 && std::string("<>&\"'").find(text[last - 1]) != std::string::npos;
+        if (last == std::string::npos || last == 0)
+            return false;
+        const char before = text[last - 1];
+        return (before > 0 && before < ' ') || std::string("<>&\"'").find(before) != std::string::npos;
     }
     [[noreturn]] static void refuse(const std::string& name, const std::string& reason) {
         throw OpenMM::OpenMMException("the attribute '" + name + "' of its XML form " + reason);

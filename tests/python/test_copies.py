@@ -29,7 +29,7 @@ ADDED = {
     "Pair": INERTIAS, "BondInertia": [*INERTIAS, [5, 6, 1*DALTON]],
     "DistanceConstraint": [[3, 1, 0.1/3*NM, 1e-6/3*COMPLIANCE, 0.1/3*PS], [0, 7, 2*NM, 0*COMPLIANCE, 0*PS]],
     "PositionConstraint": [[4, openmm.Vec3(1/3, -2/3, 0)*NM, 1e-6/3*COMPLIANCE, 0.1/3*PS]],
-    "HolonomicConstraint": [[[2, 0], "x1*y2-0.3", 2e-6/3, 0.1/3*PS], [[5], "z1<2", 0, 0*PS]],
+    "HolonomicConstraint": [[[2, 0], "x1*y2-(\n  0.3\n)", 2e-6/3, 0.1/3*PS], [[5], "z1<2", 0, 0*PS]],
     "VelocityConstraint": [[[1, 0], ["1", "0", "x2", "0", "-y1", "0"], "sin(t)", 1e-5/3*COMPLIANCE/PS],
                            [[6], ["0", "0", "1"], "0", 0*COMPLIANCE/PS]],
 }
@@ -358,3 +358,10 @@ def test_xml_of_settings_that_are_missing_misspelt_or_no_numbers(cls):
     assert "no attribute 'stepsize'" in refused("stepsize", "0.001")
     if cls is SpookIntegrator:
         assert "damping" in refused("damping", "-1")    # it is not the damping in steps that is meant
+    for element in list((form := ElementTree.fromstring(XmlSerializer.serialize(full(cls)[0]))).iter())[1:]:
+        name, element.tag = element.tag, "Unknown"
+        refused("version", form.get("version"))
+        element.tag = name
+        element.set("misspelt", "1")
+        assert "no attribute 'misspelt'" in refused("version", form.get("version"))
+        del element.attrib["misspelt"]
