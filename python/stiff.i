@@ -98,6 +98,8 @@ void setPythonException(const std::exception& error) {
 }
 %enddef
 %without_gil(*::step)
+%without_gil(*::setVelocitiesToTemperature)
+%without_gil(*::describeStiffMotion)
 %without_gil(*::getPropagatedPositions)
 %without_gil(*::computeSystemTemperature)
 %without_gil(*::computeNumMicroSteps)

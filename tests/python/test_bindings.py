@@ -3,6 +3,7 @@
 import gc
 import inspect
 import itertools
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,7 +16,8 @@ from openmm import OpenMMException, unit
 import api
 from conftest import CLASSES, INTEGRATORS, Waters, create, has_heat_bath, positions_of
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
-                         SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+                         MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
+                         ZhangSkeelLangevinIntegrator)
 from openmmstiff._conversions import UNITS
 from systems import system_of
 
@@ -348,18 +350,28 @@ def test_propagated_positions_have_units_and_shapes(waters, platform):
     array[0, 0] = 0*unit.nanometer      # the caller's own copy
 
 
-def test_python_threads_run_during_step(platform):
-    """step() must release Python's lock: another thread gets its turn in the middle of a long call."""
-    integrator = ZhangSkeelIntegrator(0.0005)
-    _context = Waters(30).context(integrator, platform)
-    steps, duration = 1, 0.0
-    with ThreadPoolExecutor(1) as pool:
-        while duration < 0.1:
-            steps, ticks, start = 2*steps, [], time.perf_counter()
-            stepping = pool.submit(integrator.step, steps)
-            while not stepping.done():
-                ticks.append(time.perf_counter() - start)
+@pytest.mark.parametrize("method, arguments", [
+    ("step", [1]), ("setVelocitiesToTemperature", [300, 1]), ("describeStiffMotion", [])])
+def test_python_threads_run_during_step(method, arguments, platform):
+    """And during what else computes forces: C++ must release Python's lock, so that another thread sees a call."""
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.008)
+    _context = Waters(200).context(integrator, platform)
+    inside, seen, interval, end = [], [], sys.getswitchinterval(), time.perf_counter() + 10
+
+    def call():
+        while not seen and time.perf_counter() < end:
+            inside.append(True)
+            getattr(integrator, method)(*arguments)
+            inside.clear()
+
+    sys.setswitchinterval(100)      # s: Python itself does not give the lock away
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            calling = pool.submit(call)
+            while not calling.done():
+                seen += inside
                 time.sleep(0.001)
-            duration = time.perf_counter() - start
-            stepping.result()
-    assert any(0.2*duration < tick < 0.8*duration for tick in ticks)
+            calling.result()
+    finally:
+        sys.setswitchinterval(interval)
+    assert seen
