@@ -1,5 +1,6 @@
 """What sampling.py calls: what a process does for sampleDynamics(), a run at constant energy from a snapshot."""
 
+import reprlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,18 @@ def require_fixed_step(caller, integrator):
     if isinstance(integrator, (openmm.VariableLangevinIntegrator, openmm.VariableVerletIntegrator)):
         raise ValueError(f"{caller}: the steps of {type(integrator).__name__} vary, so that samples would come at no "
                          "regular times. Use an integrator with a fixed step")
+
+
+def require_numbers(caller, observed):
+    """A TypeError if what observe() has returned does not become arrays of numbers."""
+    for name, value in observed.items():
+        try:
+            kind = np.asarray(value).dtype.kind
+        except ValueError:      # lists of different lengths
+            kind = "O"
+        if kind not in "biufc":
+            raise TypeError(f"{caller}: observe() returned {reprlib.repr(value)} as '{name}', which is neither a "
+                            "number nor an array of numbers. Of a Quantity take value_in_unit()")
 
 
 @dataclass
@@ -79,6 +92,8 @@ def make_run(start, system, temperature, step, interval, samples, observe, platf
         if sample > 0:
             integrator.step(interval)
         observed.append(observe(context.getState(positions=True, velocities=True)))
+        if sample == 0:
+            require_numbers("sampleDynamics", observed[0])
     change = _energy(context) - begun
     if not abs(change) <= tolerance:
         time = (samples - 1)*interval*step

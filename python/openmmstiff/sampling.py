@@ -20,8 +20,8 @@ from openmm import unit
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from ._conversions import Quantity, elements, finite, instance, integer
-from ._dynamics import BATHS, make_run, read_snapshot, require_fixed_step, without_baths
+from ._conversions import Quantity, elements, finite, group_mask, instance, integer
+from ._dynamics import BATHS, make_run, read_snapshot, require_fixed_step, require_numbers, without_baths
 from .tasks import runTasks
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
@@ -113,8 +113,8 @@ class Samples:
         with np.load(path) as data:
             for name in data:
                 value = data[name] if data[name].ndim else data[name].item()
-                kind, _, series = name.partition("/")
-                if series:
+                kind, separator, series = name.partition("/")
+                if separator:
                     values[kind][series] = value
                 else:
                     values[name] = value
@@ -165,6 +165,8 @@ def sample(context: openmm.Context, interval: int, samples: int | None = None,
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
     groups = {"potential": set(range(MAX_GROUPS))} if groups is None else {
         name: instance(f"sample: the force groups of '{name}'", chosen, set) for name, chosen in groups.items()}
+    for name, chosen in groups.items():
+        group_mask(f"sample: the force groups of '{name}'", chosen, "leave it out")
     first = next(iter(groups))
     freedom = countFreedom(context.getSystem())
     temperature: list[float] = []
@@ -187,6 +189,8 @@ def sample(context: openmm.Context, interval: int, samples: int | None = None,
                 f"{len(temperature)*interval*step:.2f} ps. Use a smaller step")
         if observe is not None:
             observed.append(observe(state))
+            if len(observed) == 1:
+                require_numbers("sample", observed[0])
         if progress is not None:
             progress(interval)
     return Samples(step, interval*step, np.array(temperature),

@@ -150,9 +150,11 @@ def test_two_processes_find_what_one_does():
     assert np.abs(first - second).min() > 0 and np.abs(second - third).min() > 0
 
 
-def test_what_processes_cannot_get_is_named():
+def test_what_cannot_be_sent_to_processes_or_recorded_is_named():
     with pytest.raises(TypeError, match="<lambda>.* Define functions in a module .*processes=1"):
         run(oscillators(), thermal(2), look=lambda state: {"t": 0}, processes=2)
+    with pytest.raises(TypeError, match="sampleDynamics: observe.* returned None as 'x', which is neither"):
+        run(oscillators(), thermal(2), look=lambda state: {"x": None})
 
 
 def test_steps_that_are_too_large_and_forces_of_no_energy_are_errors():

@@ -192,6 +192,8 @@ def test_sample_records_what_is_asked_for(tmp_path):
     loaded = Samples.load(tmp_path/"samples.npz")
     assert loaded.energies.keys() == {"potential"} and (loaded.observed["x"] == found.observed["x"]).all()
     assert vars(loaded).keys() == vars(found).keys() and loaded.seconds == found.seconds
+    sample(reference_context(0.001), 5, 4, groups={"": {0}}).save(tmp_path/"samples.npz")
+    assert Samples.load(tmp_path/"samples.npz").energies.keys() == {""}
     with pytest.raises(ValueError, match="must end in .npz, but is run.300K"):
         found.save("run.300K")
 
@@ -205,7 +207,12 @@ def test_sample_stops_with_an_error():
                            ({"samples": math.nan}, "sample: samples must be an integer, not nan"),
                            ({"interval": 1*unit.picosecond}, "sample: interval must be an integer"),
                            ({"seconds": math.nan}, "sample: seconds must be a finite number"),
-                           ({"groups": {"bonds": 0}}, "the force groups of 'bonds' must be an object of class set")]:
+                           ({"groups": {"bonds": 0}}, "the force groups of 'bonds' must be an object of class set"),
+                           ({"groups": {"bonds": {0}, "typo": {33}}}, "groups of 'typo': there is no force group 33"),
+                           ({"groups": {"bonds": set()}}, "groups of 'bonds' is an empty set; leave it out"),
+                           *(({"observe": lambda state, value=value: {"x": value}},
+                              r"sample: observe\(\) returned .* as 'x', which is neither .* value_in_unit\(\)")
+                             for value in (1*unit.nanometer, [[1, 2], [3]], None))]:
         with pytest.raises((TypeError, ValueError), match=message):
             sample(reference_context(0.001), **{"interval": 5, "samples": 1, **wrong})
     with pytest.raises(FloatingPointError, match="LangevinMiddleIntegrator with a step of 20 fs: the energy is not "
