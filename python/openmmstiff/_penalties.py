@@ -91,10 +91,10 @@ class MultiplierReporter:
             raise ValueError(f"reportInterval, {reportInterval}, must be a multiple of sampleInterval, "
                              f"{sampleInterval}, and both must be positive")
         append = boolean("append", append)
-        self._opened = isinstance(file, (str, os.PathLike))
-        if not self._opened and file is not None and not hasattr(file, "write"):
+        if not (file is None or isinstance(file, (str, os.PathLike)) or hasattr(file, "write")):
             raise TypeError(f"file must be a path or an open file, not {file!r}")
         self._file: Any = open(file, "a" if append else "w") if isinstance(file, (str, os.PathLike)) else file
+        self._opened = self._file is not file
         if self._file is not None and not append:
             print("time (ps),largest violation", *(f"lambda {i}-{j}" for i, j, _, _ in constraints), sep=",",
                   file=self._file)

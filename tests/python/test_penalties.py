@@ -169,6 +169,7 @@ def reporter(penalties, **changes):
     (lambda each: reporter(each, sampleInterval=0), ValueError, "both must be positive"),
     (lambda each: reporter(each, sampleInterval=3), ValueError, "multiple of sampleInterval"),
     (lambda each: reporter(each, file=3), TypeError, "file must be a path or an open file, not 3"),
+    (lambda each: reporter(each, file="/no folder/x"), FileNotFoundError, "/no folder/x"),
     (lambda each: reporter(each, append="a"), TypeError, "append must be True or False, not 'a'"),
     (lambda each: penalizeConstraints(None, 1), TypeError, "system must be an object of class System, not None"),
     (lambda each: penalizeConstraints("system", 1), TypeError, "system must be an object of class System"),
@@ -185,6 +186,7 @@ def reporter(penalties, **changes):
     (lambda each: each.getConstraintParameters(1), openmm.OpenMMException,
      "there is no constraint 1. There are 1, from 0 to 0$"),
     (lambda each: each.computeViolations(None), TypeError, "context must be an object of class Context, not None")])
+@pytest.mark.filterwarnings("error")    # as of an error in __del__()
 def test_errors_say_what_to_do(call, error, message):
     with pytest.raises(error, match=message):
         call(pendulum(0.1)[1])
