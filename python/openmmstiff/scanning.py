@@ -533,8 +533,8 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
     rounds = math.ceil(len(kinds)/min(workers, len(kinds)))
     shares = [1/rounds if workers > 1 else 1/step/sum(1/each for _, each in kinds) for _, step in kinds]
     seconds = None if minutes is None else max(60*minutes - watch.elapsed, 30*minutes)
-    tasks = [Task(name, positions=start, box=box, integrator=prototypes[name], step=step, seed=seed + 1 + index,
-                  seconds=None if seconds is None else seconds*share, time=time, **common)
+    tasks = [Task(name, positions=start, box=box, integrator=prototypes[name], step=step, time=time,
+                  seed=(seed + index) % (2**31 - 1) + 1, seconds=None if seconds is None else seconds*share, **common)
              for index, ((name, step), share) in enumerate(zip(kinds, shares))]
     runs: list[Any] = [None]*len(tasks)
     for index, found in runTasks(make_run, tasks, processes, scheduler, watch.look):
