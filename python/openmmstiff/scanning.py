@@ -606,10 +606,15 @@ def _check_platform(name, properties):
 
 def _prototypes(integrators, temperature, friction):
     """Integrators as XML, by their names."""
-    if isinstance(integrators, str):
+    if isinstance(integrators, str) or not isinstance(integrators, Iterable):
         integrators = [integrators]
+    names = list(integrators)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"scan: an integrator is named by a string, not {name!r}: pass names, or a dict of name to "
+                            "Integrator")
     if not isinstance(integrators, Mapping):
-        integrators = dict.fromkeys(name.removesuffix("Integrator") for name in integrators)
+        integrators = dict.fromkeys(name.removesuffix("Integrator") for name in names)
     if not integrators:
         raise ValueError(f"scan: there are no integrators; choose from {', '.join(INTEGRATORS)}")
     prototypes = {}

@@ -447,6 +447,8 @@ IN_PYTHON.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3
     ({"system": IN_PYTHON}, "the System cannot be copied through XML: .* left out"),
     ({"integrators": ["Verlet"]}, "no integrator 'Verlet'; choose from LangevinMiddle, MassPenaltyLangevin"),
     ({"integrators": []}, "there are no integrators"),
+    *(({"integrators": each, "steps": [1], "time": 6}, "is named by a string, not .*: pass .* dict of name to Integrator")
+      for each in (openmm.VerletIntegrator(1e-3), [openmm.VerletIntegrator(1e-3)], {5: openmm.VerletIntegrator(1e-3)})),
     ({"integrators": {"V": openmm.VariableLangevinIntegrator(300, 1, 1e-4)}}, "of VariableLangevinIntegrator vary"),
     ({"integrators": {"own": openmm.VerletIntegrator(0.001)}}, "give steps for 'own'"),
     ({"steps": [0]}, r"steps of LangevinMiddle must be positive numbers \[fs\], but are \[0.0\]"),
