@@ -81,6 +81,8 @@ def prefix_command(fail):
 def _read_platform(options) -> tuple[str | None, dict[str, str]]:
     """The name of the platform, None for the fastest, and its properties."""
     name, _, precision = (options.platform or "").partition(":")
+    if precision and not name:
+        raise ValueError(f"argument --platform: '{options.platform}' names none. Give one, as in CUDA:{precision}")
     return name or None, {"Precision": precision} if precision else {}
 
 

@@ -534,6 +534,13 @@ def test_wrong_options_and_files_are_told(words, code, message, files, tmp_path,
     assert found == code and message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["examine", "scan"])
+def test_a_precision_without_a_platform_is_told(name, files, capsys):
+    with pytest.raises(SystemExit):
+        command.main([name, *files[:2], "--platform", ":mixed"])
+    assert "argument --platform: ':mixed' names none. Give one, as in CUDA:mixed" in capsys.readouterr().err
+
+
 def test_cluster_of_dask_gives_the_same(files, tmp_path):
     """To the bit, on Reference."""
     distributed = pytest.importorskip("distributed")
