@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import io
+import os
 import re
 import sys
 import textwrap
@@ -177,10 +178,15 @@ def main(arguments=None):
         add(commands)
     options = parser.parse_args(arguments)
     try:
-        return 0 if options.run(options) else 1
+        code = 0 if options.run(options) else 1
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print("\nInterrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:     # as by `| head`: nothing more can be printed, nor is to be tried at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 if __name__ == "__main__":

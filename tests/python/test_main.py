@@ -374,6 +374,15 @@ def test_an_interrupted_command_says_so(monkeypatch, capsys):
     assert capsys.readouterr().err.strip() == "Interrupted"
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_nobody_reads_on(unbuffered):
+    """As behind `| head -1`: what is printed at once, or at the end, is not missed."""
+    with subprocess.Popen([sys.executable, "-m", "openmmstiff", "prefix"], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": unbuffered}) as run:
+        run.stdout.close()
+        assert (run.stderr.read(), run.wait()) == ("", 1)
+
+
 def test_openmms_minimizer_is_tried_in_a_process_of_its_own():
     assert _installation._minimizes("CPU") and not _installation._minimizes("Quantum")
 
