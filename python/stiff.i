@@ -255,6 +255,20 @@ from . import _conversions
 %}
 }
 
+%extend OpenMMStiff::ConstraintPenalties {
+%pythoncode %{
+    def __copy__(self) -> "ConstraintPenalties":
+        return self     # nothing of it can be changed
+
+    def __deepcopy__(self, memo: dict) -> "ConstraintPenalties":
+        return self
+
+    def __reduce__(self) -> tuple:
+        raise TypeError("ConstraintPenalties cannot be pickled: keep the XML of the System from before "
+                        "penalizeConstraints(), and call it again")
+%}
+}
+
 %ignore OpenMMStiff::getConstraintRevision;  // friends, for kernels
 %ignore OpenMMStiff::getPairRevision;
 

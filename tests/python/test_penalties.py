@@ -1,6 +1,8 @@
 """Penalties instead of constraints: springs, violations, multipliers."""
 
+import copy
 import io
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -183,6 +185,7 @@ def reporter(penalties, **changes):
     (lambda each: penalizeConstraints(pendulum(0.1)[0], 0.1), openmm.OpenMMException, "no constraints to replace"),
     (lambda each: penalizeConstraints(system_of([1, 1], constraints=[(0, 1, 0)]), 0.1), openmm.OpenMMException,
      "constraint 0, between particles 0 and 1, has the distance 0.*form Linear"),
+    (pickle.dumps, TypeError, "keep the XML of the System from before penalizeConstraints"),
     (lambda each: each.getConstraintParameters(1), openmm.OpenMMException,
      "there is no constraint 1. There are 1, from 0 to 0$"),
     (lambda each: each.computeViolations(None), TypeError, "context must be an object of class Context, not None")])
@@ -190,6 +193,11 @@ def reporter(penalties, **changes):
 def test_errors_say_what_to_do(call, error, message):
     with pytest.raises(error, match=message):
         call(pendulum(0.1)[1])
+
+
+def test_a_copy_is_the_same_as_nothing_of_it_changes():
+    penalties = pendulum(0.1)[1]
+    assert copy.deepcopy([penalties])[0] is copy.copy(penalties) is penalties
 
 
 @each_form
