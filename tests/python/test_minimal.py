@@ -183,3 +183,12 @@ def test_another_series_of_openmm_is_told(prefix, tmp_path):
     status, _, errors = configure(tmp_path/"program", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DOPENMM_DIR={tmp_path}")
     assert status == 1
     assert f"but that in {tmp_path} is 8.5.1. Set OPENMM_DIR" in " ".join(errors.split())
+
+
+@needs_compiler
+def test_a_project_without_cpp_is_told(prefix, tmp_path):
+    """And goes on, where it is not required."""
+    (tmp_path/"CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(Other LANGUAGES C)\n"
+                                           "find_package(OpenMMStiff)")
+    status, _, errors = call(CMAKE, "-S", tmp_path, "-B", tmp_path/"build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    assert status == 0 and "add CXX to the LANGUAGES of project()" in " ".join(errors.split())
