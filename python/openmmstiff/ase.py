@@ -311,9 +311,9 @@ class Batch:
     Runs of ASE side by side, such as those of replicas of a molecule, whose model is called once a step for all.
 
     Each of the Atoms stays an object by itself, with its own cell and constraints, and each run has its own settings,
-    noise, trajectory and logfile: it is the run that it would be alone. It may be a MassPenaltyLangevin, or any other
-    dynamics or optimizer of ASE that needs no stress. Runs take turns in one process, each in a thread that waits while
-    another goes on. ::
+    trajectory and logfile: it is the run that it would be alone, but runs of MassPenaltyLangevin share a stream of noise,
+    so that they are so statistically. Any other dynamics or optimizer of ASE that needs no stress will do, too. Runs
+    take turns in one process, each in a thread that waits while another goes on. ::
 
         batch = Batch(model, copies)
         runs = [MassPenaltyLangevin(atoms, 12*units.fs, friction=0.005/units.fs,
