@@ -170,7 +170,8 @@ from . import _conversions
             bit flags: the forces of group i act if (groups&(1<<i)) != 0; or the set of the groups' indices, from 0 to
             31
         """
-        super().setIntegrationForceGroups(_conversions.group_mask("groups", groups, "pass 0 to leave out all forces"))
+        remedy = "pass 0 to leave out all forces"
+        super().setIntegrationForceGroups(_conversions.group_mask("groups", groups, remedy, zero=True))
 
     @staticmethod
     def _retype(integrator: openmm.Integrator) -> type:

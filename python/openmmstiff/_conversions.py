@@ -211,10 +211,10 @@ def is_atoms(value) -> bool:
     return any(cls.__name__ == "Atoms" and cls.__module__.partition(".")[0] == "ase" for cls in type(value).__mro__)
 
 
-def group_mask(argument, groups, remedy):
+def group_mask(argument, groups, remedy, zero=False):
     """
     The bit flags, as a signed 32-bit integer, for a set of force group indices or for the flags themselves; remedy says
-    what to do in place of giving no groups.
+    what to do in place of giving no groups; zero: whether flags of 0 will do.
     """
     if isinstance(groups, (set, frozenset)):
         if not groups:
@@ -231,6 +231,8 @@ def group_mask(argument, groups, remedy):
             raise TypeError(f"{argument} must be a set of force groups or an int, not {groups!r}") from None
         if not -2**31 <= mask < 2**32:
             raise ValueError(f"{argument} must be the bit flags of 32 force groups, but is {mask}")
+        if mask == 0 and not zero:
+            raise ValueError(f"{argument} is 0; {remedy}")
     return mask - 2**32 if mask >= 2**31 else mask
 
 

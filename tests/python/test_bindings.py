@@ -218,8 +218,8 @@ REFUSED = [     # class, method (none for the constructor), arguments, error, me
           ({-1}, ValueError, "there is no force group -1"),
           (2**32, ValueError, "groups must be the bit flags of 32 force groups")]),
     (ZS, "setIntegrationForceGroups", [set()], ValueError, "groups is an empty set; pass 0 to leave out all forces"),
-    (ZS, "setStiffForceGroups", [set()], ValueError,
-     r"groups is an empty set; call setUseDefaultStiffForceGroups\(True\)"),
+    *((ZS, "setStiffForceGroups", [none], ValueError, rf"groups is {text}; call setUseDefaultStiffForceGroups\(True\)")
+      for none, text in ((set(), "an empty set"), (0, 0))),
     (IMPULSE, "setProjectedPeriod", [1*unit.kelvin], TypeError, "period must be a quantity in picosecond"),
     (IMPULSE, "setKick", ["Projected"], TypeError, "kick must be an integer"),
     (PENALTY, "addPair", [0, 1, 1*NM], TypeError, "inertia must be a quantity in dalton"),

@@ -315,7 +315,7 @@ def test_nothing_is_no_value(cls, name):
     if name != "PenalizedPeriod":
         with pytest.raises(OpenMMException, match=rf"set{name}\(\)"):
             getattr(integrator, "setUseDefault" + name)(False)
-    with pytest.raises(OpenMMException, match=rf"setUseDefault{name}\(true\)"):
+    with pytest.raises((OpenMMException, ValueError), match=rf"setUseDefault{name}\([tT]rue\)"):
         setter(0)
     assert uses_default() is True
     setter(7)
