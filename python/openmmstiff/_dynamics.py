@@ -23,6 +23,13 @@ def require_fixed_step(caller, integrator):
                          "regular times. Use an integrator with a fixed step")
 
 
+def members(integrator):
+    """The integrators of a CompoundIntegrator, or the integrator itself."""
+    if not isinstance(integrator, openmm.CompoundIntegrator):
+        return [integrator]
+    return [integrator.getIntegrator(index) for index in range(integrator.getNumIntegrators())]
+
+
 def require_numbers(caller, observed):
     """A TypeError if what observe() has returned does not become arrays of numbers."""
     for name, value in observed.items():

@@ -11,6 +11,7 @@ import openmm
 from openmm import app, unit
 
 from . import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
+from ._dynamics import members
 from ._examination import examine
 from ._forces import make_context
 from ._topology import find_unrecognized
@@ -162,8 +163,9 @@ def _begin(task):
 def _create_integrator(task):
     integrator = openmm.XmlSerializer.deserialize(task.integrator)
     integrator.setStepSize(task.step)
-    if hasattr(integrator, "setRandomNumberSeed"):
-        integrator.setRandomNumberSeed(task.seed)
+    for each in members(integrator):
+        if hasattr(each, "setRandomNumberSeed"):
+            each.setRandomNumberSeed(task.seed)
     return integrator
 
 

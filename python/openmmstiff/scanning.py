@@ -22,7 +22,7 @@ from openmm import app, unit
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
 from ._conversions import (Quantity, choice, coordinates, elements, find_platform, finite, instance, integer, is_atoms,
                            number, string)
-from ._dynamics import require_fixed_step
+from ._dynamics import members, require_fixed_step
 from ._examination import advisedFriction, roundStep
 from ._scan_runs import EQUILIBRATIONS, Task, advise, count_steps, equilibrate, make_run, settling_time
 from ._topology import find_bonds
@@ -627,10 +627,11 @@ def _prototypes(integrators, temperature, friction):
         else:
             instance(f"scan: the integrator '{name}'", integrator, openmm.Integrator)
             require_fixed_step("scan", integrator)
-            _check_groups(name, integrator)
-        if hasattr(integrator, "setTemperature"):
             integrator = openmm.XmlSerializer.clone(integrator)
-            integrator.setTemperature(temperature)
+            for each in members(integrator):
+                _check_groups(name, each)
+                if hasattr(each, "setTemperature"):
+                    each.setTemperature(temperature)
         prototypes[name] = openmm.XmlSerializer.serialize(integrator)
     return prototypes
 

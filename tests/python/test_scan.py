@@ -431,10 +431,22 @@ def test_integrator_of_ones_own():
     assert result.integrators == ["nose", "verlet"] and all(run.samples is not None for run in result.runs)
 
 
+def test_members_of_a_compound_integrator_get_temperature_and_seed():
+    compound = openmm.CompoundIntegrator()
+    compound.addIntegrator(openmm.LangevinMiddleIntegrator(900, 50, 0.001))
+    one, other = (scan(*springs(), {"own": compound}, steps=[1], time=0.1, platform="Reference").runs[0].samples
+                  for _ in range(2))
+    assert (one.temperature == other.temperature).all() and one.temperature.mean() == pytest.approx(300, abs=150)
+
+
 FREE, HELD, IN_PYTHON = openmm.System(), springs()[0], springs()[0]
 FREE.addForce(openmm.CustomExternalForce("0"))
 FREE.addParticle(1)
 HELD.addConstraint(0, 2, 0.3)
+STIFF = openmm.CompoundIntegrator()
+STIFF.addIntegrator(openmm.VerletIntegrator(0.001))
+STIFF.addIntegrator(openmmstiff.ImpulseIntegrator(0.001))
+STIFF.getIntegrator(1).setStiffForceGroups({1})
 IN_PYTHON.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3)))))
 
 
@@ -450,6 +462,7 @@ IN_PYTHON.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3
     *(({"integrators": each, "steps": [1], "time": 6}, "is named by a string, not .*: pass .* dict of name to Integrator")
       for each in (openmm.VerletIntegrator(1e-3), [openmm.VerletIntegrator(1e-3)], {5: openmm.VerletIntegrator(1e-3)})),
     ({"integrators": {"V": openmm.VariableLangevinIntegrator(300, 1, 1e-4)}}, "of VariableLangevinIntegrator vary"),
+    ({"integrators": {"own": STIFF}, "steps": [1], "time": 6}, "the integrator 'own' chooses forces by their groups"),
     ({"integrators": {"own": openmm.VerletIntegrator(0.001)}}, "give steps for 'own'"),
     ({"steps": [0]}, r"steps of LangevinMiddle must be positive numbers \[fs\], but are \[0.0\]"),
     ({"steps": 2}, r"scan: steps must be a sequence of numbers \[fs\], not 2"),
