@@ -249,7 +249,7 @@ def test_tasks_return_or_raise(processes):
 
 
 def say_and_wait(_):
-    print("begun", flush=True)
+    print("begun\n", end="", flush=True)     # in one piece, with PYTHONUNBUFFERED too
     time.sleep(600)
 
 
