@@ -76,11 +76,12 @@ bool MassPenaltyLangevinIntegrator::goOnAfter(const StepFailure& failure) {
     const std::string what =
             message("in a step of ", h, " ps ", failure.culprit, " got more than 30 kT, or could not be solved for");
     if (std::count_if(collisions.begin(), collisions.end(), ofSame) >= tooMany)
-        throw StepFailure(message(getClassName(), ": ", what, ", for the third time within ", rememberedSteps,
-                                  " steps: the step is too large for it. Use more inertia, setPenalizedPeriod() with",
-                                  " 20 steps, or another step size; in Python examine() says which. The positions and "
-                                  "velocities are those before the step"),
-                          failure.culprit);
+        throw StepFailure(
+                message(getClassName(), ": ", what, ", for the third time within ", rememberedSteps,
+                        " steps: the step is too large for it. Use more inertia, setPenalizedPeriod() with",
+                        " 20 steps, or a smaller step size; in Python examine() says which. The positions and "
+                        "velocities are those before the step"),
+                failure.culprit);
     takeOtherSteps(h / parts, steps * parts);
     numCollisions++;
     const bool isAlone = context->getMolecules().size() == 1;
