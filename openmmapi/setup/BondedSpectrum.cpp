@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -349,14 +350,20 @@ struct BondedSpectrum::Known {
     std::map<vector<double>, Kind, BitOrder> kinds; // by what tells them apart
     std::map<std::pair<Kind, vector<double>>, Inertias> inertias;
 
-    /** What may come back is kept, as where parameters are set in turn, until it takes much memory. */
-    bool isSmall() const {
-        const size_t most = 30'000'000; // numbers
+    /** Keep what is in use; and what may come back, as where parameters are set in turn, until it takes much memory. */
+    void keep(const vector<Kind>& inUse) {
+        const size_t most = 10'000'000; // numbers
+        const std::set<Kind> used(inUse.begin(), inUse.end());
         size_t sum = 0;
         for (const auto& [numbers, kind] : kinds)
             for (const Piece& piece : kind->pieces)
-                sum += piece.minimum.hessian.size();
-        return sum < most;
+                sum += used.count(kind) ? 0 : piece.minimum.hessian.size();
+        if (sum < most)
+            return;
+        for (auto each = kinds.begin(); each != kinds.end();)
+            each = used.count(each->second) ? std::next(each) : kinds.erase(each);
+        for (auto each = inertias.begin(); each != inertias.end();)
+            each = used.count(each->first.first) ? std::next(each) : inertias.erase(each);
     }
 };
 
@@ -415,8 +422,7 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
     }
     for (size_t t = 0; t < torsions.size(); t++)
         add({torsions[t].particles.begin(), torsions[t].particles.end()}, t, torsionsOf, {torsions[t].curvature});
-    if (previous != nullptr && describe(previous->terms.functions) == describe(terms.functions) &&
-        previous->known->isSmall())
+    if (previous != nullptr && describe(previous->terms.functions) == describe(terms.functions))
         known = previous->known;
     vector<FunctionCopy> functions; // for new molecules only, as derivatives of long expressions take their time
     for (size_t m = 0; m < members.size(); m++) {
@@ -448,6 +454,7 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
         }
         kindOf.push_back(place->second);
     }
+    known->keep(kindOf);
 }
 
 /** Collect the bonded forces. Those without a Hessian are left out. */

@@ -99,15 +99,11 @@ void appendCoordinates(const Force& force, size_t firstFunction, StiffTerms& ter
 
 /** Forces that act on the state between steps and contribute nothing to the potential. */
 bool hasNoPotential(const Force& force) {
-    return isBarostat(force) || isOneOf<CMMotionRemover, AndersenThermostat>(force);
+    return isOneOf<CMMotionRemover, AndersenThermostat, MonteCarloBarostat, MonteCarloAnisotropicBarostat,
+                   MonteCarloFlexibleBarostat, MonteCarloMembraneBarostat>(force);
 }
 
 } // namespace
-
-bool OpenMMStiff::isBarostat(const Force& force) {
-    return isOneOf<MonteCarloBarostat, MonteCarloAnisotropicBarostat, MonteCarloFlexibleBarostat,
-                   MonteCarloMembraneBarostat>(force);
-}
 
 StiffTerms OpenMMStiff::collectTerms(const System& system, TermScope scope, int stiffForceGroups, int integrationGroups,
                                      const string& className) {

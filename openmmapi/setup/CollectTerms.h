@@ -13,9 +13,6 @@ using stiffcore::StiffTerms;
 /// The name of the Force that ConstraintPenalties add; it is stiff by its kind.
 constexpr const char* penaltyForceName = "ConstraintPenalties";
 
-/** Whether a Force is a barostat, which moves molecules apart and together. */
-bool isBarostat(const OpenMM::Force& force);
-
 /**
  * Which terms are collected. Terms on virtual sites are slow, as there is no Hessian for them here; where the potential
  * of a Force may not be divided like that, they are collected, and findBlocks() refuses them.

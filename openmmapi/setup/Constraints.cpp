@@ -2,6 +2,10 @@
 #include "Blocks.h"
 #include "PenalizedPairs.h"
 #include "expressions/Expressions.h"
+#include "openmm/MonteCarloAnisotropicBarostat.h"
+#include "openmm/MonteCarloBarostat.h"
+#include "openmm/MonteCarloFlexibleBarostat.h"
+#include "openmm/MonteCarloMembraneBarostat.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/internal/Checks.h"
 #include "openmmstiff/internal/Message.h"
@@ -134,19 +138,25 @@ private:
     void readAngle(Constraint& constraint) const {
         using Kind = InternalCoordinate::Kind;
         const FunctionTerm& term = constraint.functions[0];
-        FunctionCopy function(*set.functions[term.function], 2);
-        if (term.coordinates.size() != 1 || function->count(1) != 1 || function->count(2) > 0)
+        FunctionCopy function(*set.functions[term.function], 0);
+        if (term.coordinates.size() != 1)
             return;
-        const double pi = 3.14159265358979323846;
-        double slope = 0;
-        *function->arguments() = 0;
-        function->first([&](int, double first) { slope = first; });
+        auto valueAt = [&](double angle) {
+            *function->arguments() = angle;
+            return function->value();
+        };
+        const double pi = 3.14159265358979323846, start = valueAt(0), slope = valueAt(1) - start;
+        for (double angle : {-pi, -2.0, -0.3, 0.6, 2.2, pi})
+            if (!(std::abs(valueAt(angle) - start - slope * angle) <= 1e-10 * std::abs(slope) * (1 + std::abs(start))))
+                return; // it is not linear
+        if (slope == 0)
+            return;
         if (term.coordinates[0].kind == Kind::Dihedral)
             constraint.turn = 2 * pi * std::abs(slope);
-        else if (const double angle = -function->value() / slope;
+        else if (const double angle = -start / slope;
                  term.coordinates[0].kind == Kind::Angle && !(std::min(angle, pi - angle) > 0.01))
-            refuse(constraint, message("holds an angle at ", angle, " rad, where it has no gradient. Constrain the",
-                                       " distance of its ends"));
+            refuse(constraint, message("holds an angle at ", angle, " rad: they are from 0 to pi, where they have no",
+                                       " gradient. For a straight angle constrain the distance of its ends"));
     }
 
     void requireParticles(const Constraint& constraint) const {
@@ -200,6 +210,12 @@ private:
     vector<ParsedFunction> parsed;
 };
 
+/** Whether a Force is one of some kinds of barostats, and is not switched off. */
+template <class... Barostats> bool acts(const Force& force) {
+    auto actsAs = [](const auto* barostat) { return barostat != nullptr && barostat->getFrequency() > 0; };
+    return (actsAs(dynamic_cast<const Barostats*>(&force)) || ...);
+}
+
 } // namespace
 
 ConstraintSet OpenMMStiff::collectSystemConstraints(const System& system) {
@@ -241,7 +257,8 @@ void OpenMMStiff::requireWithinMolecules(const System& system, const ConstraintS
                                          const vector<vector<int>>& molecules, const string& className) {
     bool hasBarostat = false;
     for (int f = 0; f < system.getNumForces(); f++)
-        hasBarostat |= isBarostat(system.getForce(f));
+        hasBarostat |= acts<MonteCarloBarostat, MonteCarloAnisotropicBarostat, MonteCarloFlexibleBarostat,
+                            MonteCarloMembraneBarostat>(system.getForce(f));
     if (!hasBarostat)
         return;
     vector<int> moleculeOf(system.getNumParticles());
@@ -250,8 +267,10 @@ void OpenMMStiff::requireWithinMolecules(const System& system, const ConstraintS
             moleculeOf[particle] = m;
     for (const Constraint& constraint : set.constraints)
         for (int particle : constraint.particles)
-            require(moleculeOf[particle] == moleculeOf[constraint.particles[0]], className, ": ", constraint.describe(),
-                    " joins particles ", constraint.particles[0], " and ", particle,
+            require(constraint.kind == Constraint::Kind::Velocity ||
+                            moleculeOf[particle] == moleculeOf[constraint.particles[0]],
+                    className, ": ", constraint.describe(), " joins particles ", constraint.particles[0], " and ",
+                    particle,
                     ", which to OpenMM are of different"
                     " molecules, and the barostat moves molecules apart. Give the System the constraint, by"
                     " addConstraint(), or a bond between them, of any strength");

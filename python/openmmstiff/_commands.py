@@ -32,6 +32,8 @@ def examine_command(options, fail):
             print(f"The minimization has failed ({error}): examined are the positions of the file.\n")
             simulation.context.setPositions(positions)
         print(examine(simulation, options.temperature))
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError, openmm.OpenMMException) as error:
         fail(str(error))
     return True

@@ -1,6 +1,5 @@
 """Which step a System can take: examine()."""
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +51,7 @@ FRICTION_ZHANG_SKEEL = 3        # see docs/zhang-skeel.md
 SHOWN = 8                       # kinds of motion
 FALL = 0.005                    # nm, by which forces may move a particle in steps beyond LARGEST_STEP
 GUESS = 6                       # times the step without inertias, where the search for the step begins
-HEAVIER = 7/6, 4/3              # as for so many times the step, where one is wanted that is larger than the advised one
+HEAVIER = 4/3                   # as for so many times the step, where one is wanted that is larger than the advised one
 ROUNDS = 6                      # of a step and the inertias that follow it, at most
 THERMALIZATION = 50             # steps, before each snapshot
 THERMALIZATION_FRICTION = 20    # 1/ps
@@ -187,7 +186,7 @@ def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Q
 
     The fastest motion that is left, with the constraints and the inertias of an integrator, is found by Davidson's
     method from differences of the forces, at thermal positions. A step is a fraction of its period, and small enough
-    for held and slowed distances to turn by a small angle. It costs up to 600 evaluations of the forces, some 150 of
+    for held and slowed distances to turn by a small angle. It costs up to 800 evaluations of the forces, some 150 of
     large Systems.
 
     Parameters
@@ -330,8 +329,8 @@ class _Examiner:
         if not slowed.bonds or not self.asked.getUseDefaultPenalizedPeriod() or math.isfinite(self.largest):
             return
         larger = [size/1000 for size in USUAL[::-1] if slowed.size < size/1000 <= LARGEST_STEP]
-        for size, times in itertools.product(larger, HEAVIER):
-            period = 16*times*size
+        for size in larger:
+            period = 16*HEAVIER*size
             self.asked.setPenalizedPeriod(period)
             pairs, bonds = self.find_pairs(size, snapshots[0].positions, True)
             self.asked.setUseDefaultPenalizedPeriod(True)
@@ -380,6 +379,7 @@ class _Examiner:
         self.asked.setStepSize(step)
         if self.given is None:
             added, bare = MassPenaltyLangevinIntegrator(0, 0, step), self.find_bare_atoms(step)
+            added.setPenalizedPeriod(self.asked.getPenalizedPeriod())
             if bare:
                 addPairsFromTopology(added, self.topology, self.system, positions, atoms=bare)
             copy_pairs(added, self.asked)

@@ -5,6 +5,7 @@
 #include "openmmstiff/internal/Version.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationProxy.h"
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <functional>
@@ -204,16 +205,19 @@ private:
         return integrator;
     }
 
-    /** What is misspelt must not be passed over: a form has what is written of the object that was read from it. */
-    static void requireKnown(const SerializationNode& node, const SerializationNode& known) {
+    /** What is misspelt must not be passed over: names are those that are written of the object that was read. */
+    static void requireKnown(const SerializationNode& node, const SerializationNode& known, bool isList = false) {
         for (const auto& [name, value] : node.getProperties())
             require(name == "type" || known.hasProperty(name), "there is no attribute '", name, "' in its XML form");
-        const vector<SerializationNode>&children = node.getChildren(), &others = known.getChildren();
-        for (size_t i = 0; i < children.size(); i++) {
-            const string& name = children[i].getName();
-            require(i < others.size() && name == others[i].getName(), "there is no '", name, "' in its XML form, or not",
-                    " in this place");
-            requireKnown(children[i], others[i]);
+        const vector<SerializationNode>& others = known.getChildren();
+        for (const SerializationNode& child : node.getChildren()) {
+            const auto same = std::find_if(others.begin(), others.end(), [&](const SerializationNode& other) {
+                return other.getName() == child.getName();
+            });
+            require(same != others.end() || (isList && others.empty()), "there is no '", child.getName(),
+                    "' in its XML form");
+            if (same != others.end())
+                requireKnown(child, *same, true);
         }
     }
 

@@ -406,23 +406,26 @@ CLAIM(testMoleculesOfAnySizeRefuseFailedSteps, Platform& platform) {
 /** A CMMotionRemover takes out the momentum of masses and inertias together: their centre rests, and energy is kept. */
 CLAIM(testMotionRemoverKeepsTheEnergy, Platform& platform) {
     const double added = 400;
-    Model model = makeWaterCluster(1);
-    model.system.addForce(new CMMotionRemover());
-    MassPenaltyIntegrator integrator(0.001);
-    integrator.addBondInertia(0, -1, added);
-    ModelContext context(model, integrator, platform);
-    context.setVelocitiesToTemperature(300, 1);
-    integrator.step(1);
-    auto centre = [&] {
-        const vector<Vec3> x = getPositions(context);
-        const double oxygen = model.system.getParticleMass(0) + added, hydrogen = model.system.getParticleMass(1);
-        return (x[0] * oxygen + (x[1] + x[2]) * hydrogen) / (oxygen + 2 * hydrogen);
-    };
-    const Vec3 before = centre();
-    const double energy = totalEnergy(context);
-    integrator.step(300);
-    ASSERT_EQUAL_VEC(before, centre(), byRounding(platform, 1e-12, 1e-12, 1e-10, 2e-6));
-    ASSERT_EQUAL_TOL(energy, totalEnergy(context), 0.01);
+    for (int frequency : {1, 7}) { // which devices of OpenMM's take for 1
+        Model model = makeWaterCluster(1);
+        model.system.addForce(new CMMotionRemover(frequency));
+        MassPenaltyIntegrator integrator(0.001);
+        integrator.addBondInertia(0, -1, added);
+        ModelContext context(model, integrator, platform);
+        context.setVelocitiesToTemperature(300, 1);
+        model.system.removeForce(model.system.getNumForces() - 1); // of which the Context keeps what it needs
+        integrator.step(1);
+        auto centre = [&] {
+            const vector<Vec3> x = getPositions(context);
+            const double oxygen = model.system.getParticleMass(0) + added, hydrogen = model.system.getParticleMass(1);
+            return (x[0] * oxygen + (x[1] + x[2]) * hydrogen) / (oxygen + 2 * hydrogen);
+        };
+        const Vec3 before = centre();
+        const double energy = totalEnergy(context);
+        integrator.step(300);
+        ASSERT_EQUAL_VEC(before, centre(), byRounding(platform, 1e-12, 1e-12, 1e-10, 2e-6));
+        ASSERT_EQUAL_TOL(energy, totalEnergy(context), 0.01);
+    }
 }
 
 /** What is asked for is the period in force: of the present step, or the one that was set. */

@@ -215,6 +215,15 @@ CLAIM(testAnglesAreHeldWhereTheyJump, Platform& platform) {
         }
         ASSERT(largest < 0.01 && largest > 0);
     }
+    // What is linear in parts only is what it says.
+    System system = makeParticles({12, 12, 12, 12});
+    SpookIntegrator integrator(0.001);
+    integrator.addHolonomicConstraint({0, 1, 2, 3}, "abs(dihedral(p1,p2,p3,p4))+1");
+    integrator.addHolonomicConstraint({0, 1, 2}, "max(angle(p1,p2,p3)-3.1,0)");
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(-0.2, 0.125, 0), Vec3(-0.1, 0, 0.01), Vec3(0.05, 0, 0), Vec3(0.14, -0.12, 0)});
+    ASSERT_EQUAL_TOL(4.059179215673, integrator.computeViolations()[0], 1e-6);
+    ASSERT_EQUAL(0, integrator.computeViolations()[1]);
 }
 
 /** Two particles in one place have no direction: their constraint exerts no force, and moves nothing. */

@@ -308,6 +308,7 @@ CLAIM(testErrors, Platform& platform) {
     SpookIntegrator rod(0.001);
     rod.addDistanceConstraint(0, 1, 0.1);
     Context contextOfRod(rods, rod, platform);
+    rod.addVelocityConstraint({1, 2}, {"1", "0", "0", "-1", "0", "0"});
     rod.addDistanceConstraint(1, 2, 0.1);
     contextOfRod.setPositions({Vec3(), Vec3(0.1, 0, 0), Vec3(0, 0.1, 0)});
     assertThrows([&] { rod.step(1); },

@@ -187,7 +187,7 @@ inline DEVICE bool isFiniteNumber(mixed number) {
     return (number_.bits & 0x7fffffff) < 0x7f000000;
 #endif
 }
-#define MOTION_THREADS 128
+#define MOTION_THREADS 64
 #define SAME(a, b) (a[i].x == b[i].x && a[i].y == b[i].y && a[i].z == b[i].z)
 #define FORCE(i, axis) (NUMBER(2.3283064365386963e-10)*force[(i) + (axis)*paddedNumAtoms])
 #define ARGUMENTS int count, int firstBlock, int phase, unsigned int randomIndex, int paddedNumAtoms, \

@@ -19,7 +19,7 @@ constexpr double minSingleTolerance = 1e-6;
 constexpr int stepsToReorder = 250;
 
 /// MOTION_THREADS of its text.
-constexpr int motionThreads = 128;
+constexpr int motionThreads = 64;
 /** More than the kernels of a method. */
 constexpr int maxKernels = 8;
 /** The arguments of all kernels that change, see BlockText::getHead(). */
@@ -220,13 +220,7 @@ void ComputeDevice::followOrder() {
             there.push_back(places[particle]);
         group->placesThere.upload(there);
     }
-    if (!inertias.empty()) {
-        const double sum = std::accumulate(inertias.begin(), inertias.end(), 0.0);
-        vector<double> there(context.getPaddedNumAtoms());
-        for (int place = 0; place < numParticles; place++)
-            there[place] = inertias[order[place]] / sum;
-        weights.upload(there, true);
-    }
+    weighs = false;
     together = true;
     for (const vector<int>& block : blocks)
         for (int particle : block) {
@@ -242,6 +236,15 @@ void ComputeDevice::keepOrder(Copy& copy) const {
 
 void ComputeDevice::removeMotion() {
     const ContextSelector selector(context);
+    if (!weighs) {
+        const vector<int>& order = context.getAtomIndex();
+        const double sum = std::accumulate(inertias.begin(), inertias.end(), 0.0);
+        vector<double> there(context.getPaddedNumAtoms());
+        for (int place = 0; place < numParticles; place++)
+            there[place] = inertias[order[place]] / sum;
+        weights.upload(there, true);
+        weighs = true;
+    }
     remove->execute(motionThreads, motionThreads);
 }
 

@@ -112,8 +112,9 @@ private:
     OpenMM::ComputeArray uniform, failure, changed;
     Copy before, remembered;
     OpenMM::ComputeKernel compare, remove;
-    /// The masses and inertias of particles, if there are such; on the device as weights by the place of each.
+    /// The masses of particles with their inertias; on the device, if they are there, as weights by the place of each.
     std::vector<double> inertias;
+    bool weighs = false;
     OpenMM::ComputeArray weights;
     std::array<double, numUniforms> uniformValues = {};
     bool together = true, halfDone = false;

@@ -133,9 +133,9 @@ void StepSession::beginPropagating(const Turn& turn) {
 bool StepSession::updateContextState() {
     bool stateModified = false;
     for (ForceImpl* force : context.getForceImpls()) {
-        const auto* remover = dynamic_cast<const CMMotionRemoverImpl*>(force);
+        const bool isRemover = dynamic_cast<const CMMotionRemoverImpl*>(force) != nullptr;
         const bool collides =
-                dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr || (hasAnchors() && remover != nullptr);
+                dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr || (hasAnchors() && isRemover);
         Vectors before;
         if (collides) {      // the velocities that are shown
             askForFailure(); // while what is known of velocities is that of the last step that has not failed
@@ -150,14 +150,17 @@ bool StepSession::updateContextState() {
             haveCollided(Turn(*this), before);
             beginPropagating(Turn(*this));
         }
-        else if (remover != nullptr && context.getStepCount() % remover->getOwner().getFrequency() == 0)
+        else if (isRemover)
             removeMotion();
     }
     forcesHaveActed(stateModified);
     return stateModified;
 }
 
-/** The momentum that steps conserve, where it is not that of the System's masses, of which OpenMM thinks. */
+/**
+ * Take out the momentum that steps conserve, where it is not that of the System's masses, of which OpenMM thinks. At each
+ * step, as OpenMM's devices do whatever the frequency is.
+ */
 void StepSession::removeMotion() {
     const std::vector<double>& inertias = getInertias();
     if (inertias.empty())

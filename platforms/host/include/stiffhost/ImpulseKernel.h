@@ -83,12 +83,10 @@ protected:
     // The bound of the frequency decides on the number of micro-steps, so it has to be that of the run resumed, unless
     // the masses or the terms have become others.
 
-    HiddenState getHidden(const Turn& turn) override {
-        prepare(turn);
+    HiddenState getHidden(const Turn&) override {
         return {{}, {frequency, sumSquaredMasses(), blocks.sumHarmonic()}};
     }
-    void setHidden(const Turn& turn, const HiddenState& hidden) override {
-        prepare(turn);
+    void setHidden(const Turn&, const HiddenState& hidden) override {
         const bool isOfThese = hidden.numbers.size() == 3 && hidden.numbers[1] == sumSquaredMasses() &&
                                hidden.numbers[2] == blocks.sumHarmonic();
         frequency = isOfThese ? hidden.numbers[0] : unknown;
