@@ -352,7 +352,7 @@ struct BondedSpectrum::Known {
 
     /** Keep what is in use; and what may come back, as where parameters are set in turn, until it takes much memory. */
     void keep(const vector<Kind>& inUse) {
-        const size_t most = 10'000'000; // numbers
+        const size_t most = 20'000'000; // numbers
         const std::set<Kind> used(inUse.begin(), inUse.end());
         size_t sum = 0;
         for (const auto& [numbers, kind] : kinds)

@@ -30,7 +30,8 @@ vector<PairInertia> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& i
 KeptPairs::Bonded::Bonded(const System& system, const vector<PairInertia>& constraints, int groups,
                           const std::map<std::string, double>& parameters, const std::string& className,
                           const Bonded* previous)
-        : stiffness(system, constraints, groups, parameters, className), graph(system, constraints, &stiffness),
+        : stiffness(system, constraints, groups, parameters, className, previous ? &previous->stiffness : nullptr),
+          graph(system, constraints, &stiffness),
           spectrum(system, graph, groups, parameters, className, previous ? &previous->spectrum : nullptr) {
 }
 

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
 
 using namespace OpenMM;
@@ -40,22 +42,35 @@ const double stiffnessOfConstraint = 2e5;
 const double massOfHydrogen = 1.008, massOfDeuterium = 2.014;
 
 /** Where the energy of a custom force's terms, a function of one coordinate, is least; and its curvature there. */
-class Minima {
+class MinimumFinder {
 public:
-    struct Minimum {
-        double place = 0, curvature = 0; // 0 if there is none
-    };
+    using Minimum = BondedStiffness::Minimum;
 
-    /** @param places   minima are looked for between each and the next, and in the last one if that is pi, of angles */
-    Minima(const ParsedFunction& energy, const std::map<string, double>& globals, const vector<double>& places)
-            : energy(*energy.function, 2), places(places), isConstant(energy.coordinates.empty()) {
-        this->energy->setGlobals(globals);
+    /**
+     * @param places   minima are looked for between each and the next, and in the last one if that is pi, of angles
+     * @param minima   those that are known
+     */
+    MinimumFinder(const ParsedFunction& energy, const std::map<string, double>& globals, const vector<double>& places,
+                  BondedStiffness::Minima& minima)
+            : function(energy.function), globals(globals), places(places), isConstant(energy.coordinates.empty()),
+              text(energy.function->describe()), minima(minima) {
+        for (const string& name : energy.function->globals) {
+            const auto value = globals.find(name);
+            const bool isThere = value != globals.end() && !std::isnan(value->second); // else it has no order in a map
+            valuesOfGlobals.push_back(isThere ? value->second : infinity);
+        }
     }
 
     const Minimum& find(const vector<double>& parameters) {
-        const auto [known, isNew] = minima.try_emplace(parameters);
+        vector<double> values = valuesOfGlobals;
+        values.insert(values.end(), parameters.begin(), parameters.end());
+        const auto [known, isNew] = minima.try_emplace({text, std::move(values)});
         if (isNew && !isConstant) {
-            std::copy(parameters.begin(), parameters.end(), energy->arguments() + 1);
+            if (!energy) { // as derivatives of long expressions take their time
+                energy.emplace(*function, 2);
+                (*energy)->setGlobals(globals);
+            }
+            std::copy(parameters.begin(), parameters.end(), (*energy)->arguments() + 1);
             known->second = search();
         }
         return known->second;
@@ -76,27 +91,31 @@ private:
                     break;
                 (getSlope(middle) < 0 ? low : high) = middle;
             }
-            energy->arguments()[0] = high;
+            (*energy)->arguments()[0] = high;
             double curvature = 0;
-            energy->second([&](int, int, double second) { curvature = second; });
-            if (std::isfinite(curvature) && energy->value() < leastEnergy) {
-                leastEnergy = energy->value();
+            (*energy)->second([&](int, int, double second) { curvature = second; });
+            if (std::isfinite(curvature) && (*energy)->value() < leastEnergy) {
+                leastEnergy = (*energy)->value();
                 least = {high, curvature};
             }
         }
         return least;
     }
     double getSlope(double place) {
-        energy->arguments()[0] = place;
+        (*energy)->arguments()[0] = place;
         double slope = 0;
-        energy->first([&](int, double first) { slope = first; });
+        (*energy)->first([&](int, double first) { slope = first; });
         return slope;
     }
 
-    FunctionCopy energy;
+    const std::shared_ptr<const TermFunction> function;
+    const std::map<string, double>& globals;
+    std::optional<FunctionCopy> energy;
     const vector<double> places;
     const bool isConstant;
-    std::map<vector<double>, Minimum> minima; // by the parameters of a term
+    const string text;
+    vector<double> valuesOfGlobals;
+    BondedStiffness::Minima& minima;
 };
 
 vector<double> placesOfDistances() {
@@ -351,7 +370,11 @@ vector<const double*> OpenMMStiff::selectParameters(const System& system, const 
 }
 
 BondedStiffness::BondedStiffness(const System& system, const vector<PairInertia>& constraints, int integrationGroups,
-                                 const std::map<string, double>& parameters, const string& className) {
+                                 const std::map<std::string, double>& parameters, const string& className,
+                                 const BondedStiffness* previous) {
+    const size_t mostMinima = 100000;
+    minima = previous != nullptr && previous->minima->size() < mostMinima ? previous->minima
+                                                                          : std::make_shared<Minima>();
     PairFinder finder(system, constraints);
     const StiffTerms harmonic = collectTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
     for (const StiffCoordinate& s : harmonic.coordinates) {
@@ -367,28 +390,28 @@ BondedStiffness::BondedStiffness(const System& system, const vector<PairInertia>
         using ForceType = std::decay_t<decltype(force)>;
         vector<double> own;
         if constexpr (std::is_same_v<ForceType, CustomBondForce>) {
-            Minima minima(parseEnergy(force), parameters, placesOfDistances());
+            MinimumFinder ofForce(parseEnergy(force), parameters, placesOfDistances(), *minima);
             for (int t = 0, i, j; t < force.getNumBonds(); t++) {
                 force.getBondParameters(t, i, j, own);
-                const auto& [length, curvature] = minima.find(own);
+                const auto& [length, curvature] = ofForce.find(own);
                 if (i != j)
                     finder.addDistance(i, j, index, length, curvature, false);
             }
         }
         else if constexpr (std::is_same_v<ForceType, CustomAngleForce>) {
-            Minima minima(parseEnergy(force), parameters, placesOfAngles());
+            MinimumFinder ofForce(parseEnergy(force), parameters, placesOfAngles(), *minima);
             for (int t = 0, i, j, k; t < force.getNumAngles(); t++) {
                 force.getAngleParameters(t, i, j, k, own);
-                const auto& [theta, curvature] = minima.find(own);
+                const auto& [theta, curvature] = ofForce.find(own);
                 finder.addAngle(i, k, {j}, index, theta, curvature);
             }
         }
         else if (const auto angle = parsePointAngle(force)) {
-            Minima minima(angle->energy, parameters, placesOfAngles());
+            MinimumFinder ofForce(angle->energy, parameters, placesOfAngles(), *minima);
             vector<int> particles;
             for (int t = 0; t < force.getNumBonds(); t++) {
                 force.getBondParameters(t, particles, own);
-                const auto& [theta, curvature] = minima.find(own);
+                const auto& [theta, curvature] = ofForce.find(own);
                 finder.addAngle(particles[angle->ends[0]], particles[angle->ends[1]], particles, index, theta,
                                 curvature);
             }

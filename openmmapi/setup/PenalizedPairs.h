@@ -6,6 +6,7 @@
 #include "stiffcore/model/PairInertia.h"
 #include <array>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,9 +34,11 @@ struct OPENMM_EXPORT_STIFF BondedStiffness {
      * @param integrationGroups   bit flags of the force groups that are integrated: others exert no force
      * @param parameters          the values of the global parameters
      * @param className           the integrator's class, for error messages
+     * @param previous            that for other parameters, of which minima that are known are taken over; or null
      */
     BondedStiffness(const OpenMM::System& system, const std::vector<PairInertia>& constraints, int integrationGroups,
-                    const std::map<std::string, double>& parameters, const std::string& className);
+                    const std::map<std::string, double>& parameters, const std::string& className,
+                    const BondedStiffness* previous = nullptr);
 
     struct Pair {
         int particle1, particle2;
@@ -62,6 +65,16 @@ struct OPENMM_EXPORT_STIFF BondedStiffness {
         double curvature, theta, leg1, leg2;
     };
     std::vector<LooseAngle> looseAngles;
+
+    /// Where the energy of a custom force's term is least, and its curvature there; 0 if there is no minimum.
+    struct Minimum {
+        double place = 0, curvature = 0;
+    };
+    /// By the function, and the values of the global parameters and of the term's own.
+    using Minima = std::map<std::pair<std::string, std::vector<double>>, Minimum>;
+
+private:
+    std::shared_ptr<Minima> minima;
 };
 
 /** Those of the global parameters that BondedStiffness and BondedSpectrum depend on: pointers to their values. */

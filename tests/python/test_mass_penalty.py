@@ -166,6 +166,17 @@ def test_the_spectrum_holds_what_one_inertia_for_all_bonds_loses():
         bending_energy(uniform=True)
 
 
+def test_a_minimum_that_relaxes_in_a_cold_bath_is_no_collision():
+    """What is left after a minimization is many times kT at 1 K."""
+    waters = Waters(64)
+    integrator = seeded(MassPenaltyLangevinIntegrator(1, 1, 0.012))
+    context = waters.context(integrator, REFERENCE)
+    openmm.LocalEnergyMinimizer.minimize(context, 10, 300)
+    context.setVelocitiesToTemperature(1, 1)
+    integrator.step(600)
+    assert integrator.getNumCollisions() == 0
+
+
 def test_a_run_that_heats_itself_is_neither_silent_nor_endless():
     """
     Waters in a sphere at 12 fs, without the inertia of bonds that this needs: they get hot, collide and collide again,

@@ -5,6 +5,7 @@
 #include "PairBatches.h"
 #include "ShownVelocities.h"
 #include "StepSession.h"
+#include "openmm/reference/SimTKOpenMMRealType.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Message.h"
@@ -155,11 +156,12 @@ protected:
     }
     SettingNumbers begin(stiffcore::StepNumbers& numbers) override {
         const double unlikely = 30, impossible = 1e30; // kT: chance has 5e-13 of the former; kJ/mol
+        const double coldest = 100 * BOLTZ;            // what is left to relax in a minimum is no collision
         // Particles follow a bath that is colder all at once by its friction, more slowly where vibrations lend energy.
         const double kT = getThermalEnergy();
         warmest = std::max(kT, std::sqrt(numbers[stiffcore::Uniform::Decay]) * warmest);
         calmSince = std::min(calmSince, context.getStepCount()); // which somebody may have set
-        numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && kT > 0 ? unlikely * warmest : impossible);
+        numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && kT > 0 ? unlikely * std::max(warmest, coldest) : impossible);
         machine.begin(getMethod(), numbers);
         return {double(integrator->getIntegrationForceGroups())};
     }
