@@ -231,7 +231,7 @@ KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL cons
 KERNEL void removeMotion(int numAtoms, GLOBAL const mixed* RESTRICT weights, GLOBAL mixed4* RESTRICT velm) {
     LOCAL mixed4 sums[MOTION_THREADS];
     mixed4 own = make_mixed4(0, 0, 0, 0);
-    for (int i = LOCAL_ID; i < numAtoms; i += LOCAL_SIZE) {
+    for (int i = LOCAL_ID; i < numAtoms; i += MOTION_THREADS) {
         own.x += weights[i]*velm[i].x;
         own.y += weights[i]*velm[i].y;
         own.z += weights[i]*velm[i].z;
@@ -246,7 +246,7 @@ KERNEL void removeMotion(int numAtoms, GLOBAL const mixed* RESTRICT weights, GLO
         }
         SYNC_THREADS;
     }
-    for (int i = LOCAL_ID; i < numAtoms; i += LOCAL_SIZE)
+    for (int i = LOCAL_ID; i < numAtoms; i += MOTION_THREADS)
         if (velm[i].w != 0) {
             velm[i].x -= sums[0].x;
             velm[i].y -= sums[0].y;
