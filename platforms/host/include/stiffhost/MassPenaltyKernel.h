@@ -171,7 +171,7 @@ protected:
                 (forces ? "forces on " + molecule + " are not finite in"
                         : "bond lengths and constraints of " + molecule + " cannot be solved for after"),
                 " a step of ", integrator->getStepSize(),
-                " ps. Use more inertia (setPenalizedPeriod() with 20 steps), a smaller step size, or minimize the energy"
+                " ps. Use a smaller step size, more inertia (setPenalizedPeriod() with 20 steps), or minimize the energy"
                 " first. The positions and velocities are those"
                 " before the step"), molecule);
     }
