@@ -64,7 +64,7 @@ private:
     const BondGraph& graph;
     StiffTerms terms;
     std::vector<StiffTorsion> torsions;
-    /// Molecules that differ from each other, and what has been chosen for them last.
+    /// Molecules that differ from each other, and what has been chosen for them; shared with the previous spectrum.
     struct Known;
     std::shared_ptr<Known> known;
     /// For each molecule what it is equal to, and its particles.

@@ -270,8 +270,6 @@ void OpenMMStiff::requireWithinMolecules(const System& system, const ConstraintS
             require(constraint.kind == Constraint::Kind::Velocity ||
                             moleculeOf[particle] == moleculeOf[constraint.particles[0]],
                     className, ": ", constraint.describe(), " joins particles ", constraint.particles[0], " and ",
-                    particle,
-                    ", which to OpenMM are of different"
-                    " molecules, and the barostat moves molecules apart. Give the System the constraint, by"
-                    " addConstraint(), or a bond between them, of any strength");
+                    particle, ", which to OpenMM are of different molecules, and the barostat moves molecules apart.",
+                    " Give the System the constraint, by addConstraint(), or a bond between them, of any strength");
 }

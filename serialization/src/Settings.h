@@ -120,11 +120,8 @@ public:
     void list(const char* listName, const char* childName, int number, const Describe& describe) {
         if (isReading()) {
             int index = 0;
-            for (const OpenMM::SerializationNode& child : read->getChildNode(listName).getChildren()) {
-                if (child.getName() != childName)
-                    throw OpenMM::OpenMMException("there is no '" + child.getName() + "' in its XML form");
+            for (const OpenMM::SerializationNode& child : read->getChildNode(listName).getChildren())
                 describe(index++, Settings(child));
-            }
         }
         else {
             OpenMM::SerializationNode& list = written->createChildNode(listName);

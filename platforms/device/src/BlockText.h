@@ -163,9 +163,11 @@ public:
                trace.getText() + "    }\n}\n";
     }
 
+    /// In one group, which execute removeMotion().
+    static constexpr int motionThreads = 64;
     /** What comes before the kernels of a program. */
     static std::string getHead() {
-        return R"(
+        return "#define MOTION_THREADS " + std::to_string(motionThreads) + R"(
 #if defined(USE_DOUBLE_PRECISION) || defined(USE_MIXED_PRECISION)
 #define NUMBER(x) (x)
 #define TINY 1e-200
@@ -187,7 +189,6 @@ inline DEVICE bool isFiniteNumber(mixed number) {
     return (number_.bits & 0x7fffffff) < 0x7f000000;
 #endif
 }
-#define MOTION_THREADS 64
 #define SAME(a, b) (a[i].x == b[i].x && a[i].y == b[i].y && a[i].z == b[i].z)
 #define FORCE(i, axis) (NUMBER(2.3283064365386963e-10)*force[(i) + (axis)*paddedNumAtoms])
 #define ARGUMENTS int count, int firstBlock, int phase, unsigned int randomIndex, int paddedNumAtoms, \

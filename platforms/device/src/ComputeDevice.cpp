@@ -18,8 +18,6 @@ constexpr double minSingleTolerance = 1e-6;
 /** After so many steps OpenMM gives particles another order. */
 constexpr int stepsToReorder = 250;
 
-/// MOTION_THREADS of its text.
-constexpr int motionThreads = 64;
 /** More than the kernels of a method. */
 constexpr int maxKernels = 8;
 /** The arguments of all kernels that change, see BlockText::getHead(). */
@@ -245,7 +243,7 @@ void ComputeDevice::removeMotion() {
         weights.upload(there, true);
         weighs = true;
     }
-    remove->execute(motionThreads, motionThreads);
+    remove->execute(BlockText::motionThreads, BlockText::motionThreads);
 }
 
 void ComputeDevice::beginStep(const stiffcore::StepNumbers& numbers) {

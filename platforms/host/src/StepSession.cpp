@@ -136,18 +136,17 @@ bool StepSession::updateContextState() {
         const bool isRemover = dynamic_cast<const CMMotionRemoverImpl*>(force) != nullptr;
         const bool collides =
                 dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr || (hasAnchors() && isRemover);
-        Vectors before;
         if (collides) {      // the velocities that are shown
             askForFailure(); // while what is known of velocities is that of the last step that has not failed
             forcesHaveActed(stateModified);
             show(Turn(*this));
             propagates = false;
-            before = state.velocities();
+            beforeCollision = state.velocities();
         }
         force->updateContextState(context, stateModified);
         if (collides) {
             forcesHaveActed(stateModified);
-            haveCollided(Turn(*this), before);
+            haveCollided(Turn(*this), beforeCollision);
             beginPropagating(Turn(*this));
         }
         else if (isRemover)

@@ -210,12 +210,12 @@ private:
     }
     /** In large Systems three degrees of freedom more or less count for nothing. */
     void findInertias() {
-        const size_t fewest = 5000;
+        const size_t large = 5000;
         if (pairs.getRevision() == revisionOfInertias)
             return;
         revisionOfInertias = pairs.getRevision();
         inertias.clear();
-        if (particles.getMasses().size() < fewest)
+        if (particles.getMasses().size() < large)
             inertias = stiffcore::addInertias(pairs.getPairs(), particles.getMasses());
     }
     /** Execute a list of phases. */

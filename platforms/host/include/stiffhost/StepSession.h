@@ -207,6 +207,7 @@ private:
     /// Whether steps have ended on the device, which remembers the state there.
     bool isRemembered = false;
     long long countAtBeginning = 0;
+    Vectors beforeCollision; // velocities
     /// When the present step began, once it has arrived at its end.
     std::optional<double> departure;
 };
