@@ -36,10 +36,6 @@ public:
         return true;
     }
 
-    /** Whether update() has nothing to do. */
-    bool isUpToDate(const Settings& present) const {
-        return upToDate && settings == present;
-    }
     /** The System may have changed. */
     void forget() {
         upToDate = false;

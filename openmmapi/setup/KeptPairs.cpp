@@ -65,11 +65,6 @@ bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
     return true;
 }
 
-void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) const {
-    choosePairs(system, constraints, nullptr, getExplicitPairs(integrator), integrator.getPenalizedPeriod(), className);
-    chooseBonds(system, BondGraph(system, {}, nullptr), 0, false, getExplicitBonds(integrator), className);
-}
-
 PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
     const double leastLimit = 1.6; // 2/omega in steps: five in a period
     const vector<PairInertia> ownPairs = getExplicitPairs(integrator), ownBonds = getExplicitBonds(integrator);

@@ -44,10 +44,6 @@ public:
     void hold(bool held) {
         isHeld = held;
     }
-    /** Whether update() has nothing to do. */
-    bool areCurrent(const MassPenaltyIntegrator& integrator) {
-        return isHeld || kept.isUpToDate(getSettings(integrator));
-    }
     /** The number of times that pairs have become others. */
     int getRevision() const {
         return kept.getRevision();
@@ -70,8 +66,6 @@ public:
         next.update(getSettings(integrator), [&](const auto&) { return choose(integrator); });
         return next.get();
     }
-    /** Throw an exception if the System cannot have the pairs that the integrator asks for. */
-    void requirePossible(const MassPenaltyIntegrator& integrator) const;
     /** The parameters of the bonded forces may have changed. */
     void parametersMayHaveChanged() {
         isSuspect = true;

@@ -31,11 +31,18 @@ void StepSession::initialize(const StiffIntegrator& integrator, const std::strin
     if (device != nullptr)
         device->initialize();
     particles.initialize();
-    start(Turn(*this));
     if (thermostat == nullptr)
         return;
     backend.getResources().initializeRandom(thermostat->getRandomNumberSeed());
-    deviceHasRandom = device != nullptr && device->initializeRandom(thermostat->getRandomNumberSeed());
+    if (device != nullptr && !device->initializeRandom(thermostat->getRandomNumberSeed()))
+        device.reset();
+}
+
+void StepSession::update() {
+    if (!prepare())
+        return;
+    lastStep.forget();
+    program = Program::Outdated;
 }
 
 // Steps.
@@ -44,12 +51,12 @@ void StepSession::requirePossible() {
     const int present = context.getSystem().getNumParticles(), number = particles.getMasses().size();
     OpenMMStiff::require(present == number, className, ": the System has ", present, " particles, the Context ", number,
                          ". Call reinitialize() without preserveState, and setPositions()");
-    prepare(Turn(*this));
+    update();
 }
 
 void StepSession::beginSteps() {
     // Somebody may have changed the Context without a word.
-    if (lead != Lead::Host && !(isRemembered && device->isAsRemembered())) {
+    if (lead != Lead::Host && !device->isAsRemembered()) {
         hear(); // what the steps have led to, not what has been made of that
         lead = Lead::Host;
     }
@@ -80,13 +87,14 @@ void StepSession::takeStep() try {
     }
     const Turn turn(*this);
     lead = Lead::Host;
-    const bool goesOn = lastStep.isContinuedBy(getPropagated(), dependencies) && !stateModified;
+    const bool goesOn = lastStep.isContinuedBy(state.positions(), dependencies) && !stateModified;
     particles.orRestore(className, [&] {
         takeStep(goesOn);
         particles.requirePossibleVelocities(className, h);
     });
     dependencies.time = state.time();
-    stepHasEnded(lastStep.endsAt(state.positions(), dependencies));
+    stepHasEnded();
+    lastStep.endsAt(state.positions(), dependencies);
     departure.reset();
 }
 catch (...) {
@@ -103,44 +111,45 @@ catch (...) {
 
 /** Notice what somebody else has set since the last step, such as another integrator of a CompoundIntegrator. */
 void StepSession::adoptState() {
-    if (lead != Lead::Host && canUseDevice() && isUpToDate()) {
-        if (!propagates)
+    update();
+    if (lead != Lead::Host && canUseDevice()) {
+        if (form == Form::Shown)
             device->execute(stiffcore::PenaltyMethod::Propagate);
-        begunThere |= !propagates;
-        propagates = true;
+        begunThere |= form == Form::Shown;
+        form = Form::Propagated;
         return;
     }
     askForFailure();
     const Turn turn(*this);
-    adopt(turn);
-    if (!propagates)
+    if (form == Form::Shown)
         beginPropagating(turn);
     if (device == nullptr)
         return;
     lastStep.forgetThere();
     lead = Lead::Both;
-    hasProgram = false; // if it does not compile
-    hasProgram = (thermostat == nullptr || deviceHasRandom) && compile();
+    if (program == Program::Outdated)
+        program = compile() ? Program::Ready : Program::Impossible;
 }
 
 void StepSession::beginPropagating(const Turn& turn) {
-    propagate(turn);
-    propagates = true;
+    turnInto(Form::Propagated, turn);
+    form = Form::Propagated;
     begunThere = false;
 }
 
 /** What ContextImpl::updateContextState() does; collisions are told apart. (A Force may be gone, its ForceImpl is not.) */
 bool StepSession::updateContextState() {
     bool stateModified = false;
+    const CommonMotion common = getCommonMotion();
     for (ForceImpl* force : context.getForceImpls()) {
         const bool isRemover = dynamic_cast<const CMMotionRemoverImpl*>(force) != nullptr;
         const bool collides =
-                dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr || (hasAnchors() && isRemover);
+                dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr || (common.ofShown && isRemover);
         if (collides) {      // the velocities that are shown
             askForFailure(); // while what is known of velocities is that of the last step that has not failed
             forcesHaveActed(stateModified);
-            show(Turn(*this));
-            propagates = false;
+            turnInto(Form::Shown, Turn(*this));
+            form = Form::Shown;
             beforeCollision = state.velocities();
         }
         force->updateContextState(context, stateModified);
@@ -149,8 +158,8 @@ bool StepSession::updateContextState() {
             haveCollided(Turn(*this), beforeCollision);
             beginPropagating(Turn(*this));
         }
-        else if (isRemover)
-            removeMotion();
+        else if (isRemover && common.masses != nullptr)
+            removeMotion(*common.masses);
     }
     forcesHaveActed(stateModified);
     return stateModified;
@@ -160,10 +169,7 @@ bool StepSession::updateContextState() {
  * Take out the momentum that steps conserve, where it is not that of the System's masses, of which OpenMM thinks. At each
  * step, as OpenMM's devices do whatever the frequency is.
  */
-void StepSession::removeMotion() {
-    const std::vector<double>& inertias = getInertias();
-    if (inertias.empty())
-        return;
+void StepSession::removeMotion(const std::vector<double>& masses) {
     if (canUseDevice()) {
         device->removeMotion();
         lead = Lead::Device;
@@ -171,7 +177,7 @@ void StepSession::removeMotion() {
     }
     else {
         const Turn turn(*this);
-        particles.removeMotion(inertias);
+        particles.removeMotion(masses);
     }
 }
 
@@ -203,19 +209,19 @@ void StepSession::finishSteps() {
 void StepSession::endSteps() {
     activity = Activity::None;
     if (lead == Lead::Device) {
-        if (propagates)
+        if (form == Form::Propagated)
             device->execute(stiffcore::PenaltyMethod::Show);
         state.deviceHasActed();
+        device->remember();
     }
     else {
         const Turn turn(*this);
-        if (propagates)
-            show(turn);
+        if (form == Form::Propagated)
+            turnInto(Form::Shown, turn);
+        lead = Lead::Host;
     }
-    propagates = begunThere = false;
-    isRemembered = (lead == Lead::Device);
-    if (isRemembered)
-        device->remember();
+    form = Form::Shown;
+    begunThere = false;
     state.endSteps();
 }
 
@@ -294,7 +300,7 @@ HostState& StepSession::hear() {
         if (activity == Activity::Steps)
             device->remember();
         lead = Lead::Both;
-        if (!propagates)
+        if (form == Form::Shown)
             know(device->recall());
     }
     return state;

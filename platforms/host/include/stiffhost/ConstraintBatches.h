@@ -17,15 +17,15 @@ public:
     using HostBatches<Real, stiffcore::ConstraintBatch>::HostBatches;
 
     /** See HostBatches. */
-    void take(int revision, const OpenMM::System& system, const OpenMMStiff::ConstraintSet& set,
+    bool take(int revision, const OpenMM::System& system, const OpenMMStiff::ConstraintSet& set,
               const std::vector<double>& masses) {
         if (revision == this->getRevision())
-            return;
+            return false;
         std::vector<std::vector<int>> particles;
         for (const OpenMMStiff::Constraint& constraint : set.constraints)
             particles.push_back(constraint.particles);
-        HostBatches<Real, stiffcore::ConstraintBatch>::take(revision, OpenMMStiff::connect(system, particles), set,
-                                                            masses);
+        return HostBatches<Real, stiffcore::ConstraintBatch>::take(revision, OpenMMStiff::connect(system, particles),
+                                                                   set, masses);
     }
 };
 

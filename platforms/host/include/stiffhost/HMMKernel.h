@@ -22,13 +22,16 @@ public:
             : StepSession(name, platform, std::move(owned), context, false), micro(backend, state, particles) {
     }
 
-protected:
-    void start(const Turn&) override {
+    void initialize(const OpenMMStiff::StiffIntegrator& integrator, const std::string& className) override {
+        StepSession::initialize(integrator, className);
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
         micro.initialize(context.getForceImpls(), settings(), className);
     }
-    void prepare(const Turn&) override {
+
+protected:
+    bool prepare() override {
         micro.prepare(settings());
+        return false;
     }
     void takeStep(bool goesOn) override {
         const double H = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();

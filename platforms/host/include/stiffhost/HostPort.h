@@ -54,18 +54,8 @@ public:
     void require(const Mask& mask) {
         succeeded = succeeded & mask;
     }
-
-    /** Execute phases of a method; in which lanes they have succeeded. */
-    template <class Method, class Phases, class Batch, class Workspace>
-    Mask execute(const Method& method, const Phases& phases, const Batch& batch, Workspace& work) {
-        gather(batch, arrays.x, work.x);
-        gatherVelocities(batch, arrays.v, work.v);
-        for (typename Method::Phase phase : phases)
-            method.execute(phase, batch, work, *this);
-        if (arrays.newX != nullptr)
-            stiffcore::scatter(batch, work.x, arrays.newX);
-        if (arrays.newV != nullptr)
-            stiffcore::scatter(batch, work.v, arrays.newV);
+    /** The lanes in which phases have succeeded. */
+    Mask haveSucceeded() const {
         return succeeded;
     }
 

@@ -36,31 +36,30 @@ public:
               machine(state, particles, blocks, refusal()) {
     }
 
+    void initialize(const OpenMMStiff::StiffIntegrator& integrator, const std::string& className) override {
+        StepSession::initialize(integrator, className);
+        machine.initialize();
+        update();
+    }
+
     int computeNumMicroSteps() override {
         const Turn turn(*this);
         state.requirePositions();
-        prepare(turn);
+        update();
         return chooseNumMicroSteps();
     }
 
 protected:
-    void start(const Turn& turn) override {
-        machine.initialize();
-        prepare(turn);
-    }
-    void prepare(const Turn&) override {
-        if (!blocks.prepare(state.getSystem(), particles.getMasses(), OpenMMStiff::TermSelection(settings()),
-                            className))
-            return;
-        lastStep.forget();
+    bool prepare() override {
+        const OpenMMStiff::TermSelection selection(settings());
+        if (!blocks.prepare(state.getSystem(), particles.getMasses(), selection, className))
+            return false;
         frequency = unknown;
-    }
-    void adopt(const Turn& turn) override {
-        prepare(turn);
-        numMicroSteps = chooseNumMicroSteps();
+        return true;
     }
     /** Half a kick, the motion, and half a kick; with a heat bath one kick, and a motion that holds the heat bath. */
     void takeStep(bool goesOn) override {
+        machine.setNumber(stiffcore::Uniform::NumMicroSteps, chooseNumMicroSteps() / getNumFlows());
         if (thermostat != nullptr) {
             kick();
             move({Method::Flow, Method::Thermalize, Method::Flow});
@@ -97,7 +96,6 @@ protected:
     }
 
     SettingNumbers begin(stiffcore::StepNumbers& numbers) override {
-        numbers[stiffcore::Uniform::NumMicroSteps] = numMicroSteps / getNumFlows();
         machine.begin({thermostat != nullptr}, numbers);
         return {double(settings().getKick()), double(integrator->getIntegrationForceGroups())};
     }
@@ -241,8 +239,6 @@ private:
     Machine<Method, HostStiffTerms<Real>> machine;
     /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.
     double frequency = unknown;
-
-    int numMicroSteps = 0; // of the steps that follow
     // Scratch: positions, and those with the stiff coordinates at their equilibrium values.
     Vectors actual, nearest;
 };

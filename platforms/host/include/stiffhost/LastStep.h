@@ -34,12 +34,10 @@ public:
     bool isContinuedThere(const Dependencies& dependencies) {
         return takeKnown() == Known::There && dependencies == this->dependencies;
     }
-    /** A step has ended here: at positions that are kept, and returned. */
-    const Vectors& endsAt(const Vectors& present, const Dependencies& dependencies) {
+    void endsAt(const Vectors& present, const Dependencies& dependencies) {
         positions = present;
         this->dependencies = dependencies;
         known = Known::Here;
-        return positions;
     }
     void endsThere(const Dependencies& dependencies) {
         this->dependencies = dependencies;

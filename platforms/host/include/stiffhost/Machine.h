@@ -35,6 +35,10 @@ public:
         this->method = method;
         this->numbers = numbers;
     }
+    /** One that is known only in the course of the step. */
+    void setNumber(stiffcore::Uniform which, double value) {
+        numbers[which] = value;
+    }
     /** Those that phases keep and recall. */
     Vectors& getAccelerations() {
         return accelerations;
@@ -56,11 +60,19 @@ public:
                 draws ? batches.drawNoise(amplitude) : nullptr,
                 numbers,
                 state.box()};
-        auto work = [&](const auto& batch, auto& workspace) {
-            using Real = std::decay_t<decltype(batch.inverseMasses[0])>;
-            return HostPort<Real>(arrays).execute(method, phases, batch, workspace);
+        auto execute = [&](const auto& batch, auto& work) {
+            HostPort<std::decay_t<decltype(batch.inverseMasses[0])>> port(arrays);
+            gather(batch, arrays.x, work.x);
+            gatherVelocities(batch, arrays.v, work.v);
+            for (Phase phase : phases)
+                method.execute(phase, batch, work, port);
+            if (arrays.newX != nullptr)
+                stiffcore::scatter(batch, work.x, arrays.newX);
+            if (arrays.newV != nullptr)
+                stiffcore::scatter(batch, work.v, arrays.newV);
+            return port.haveSucceeded();
         };
-        const std::vector<int>* failed = batches.findFailed(work).particles;
+        const std::vector<int>* failed = batches.findFailed(execute).particles;
         if (failed == nullptr)
             return;
         const double* a = arrays.F != nullptr ? arrays.F : arrays.a;

@@ -44,6 +44,12 @@ public:
         if (device != nullptr)
             keepTogether(static_cast<const Integrator&>(integrator));
         StepSession::initialize(integrator, className);
+        backend.getResources().expectSteps(integrator.getStepSize());
+        kernels = getMethod().getKernels();
+        machine.initialize();
+        pairs.initialize(settings(), className);
+        const Vectors atRest(particles.getMasses().size());
+        lastVelocities = {atRest, atRest};
     }
 
     OpenMMStiff::PairTerms getPairs() override {
@@ -80,26 +86,21 @@ public:
     }
 
 protected:
-    void start(const Turn&) override {
-        backend.getResources().expectSteps(integrator->getStepSize());
-        kernels = getMethod().getKernels();
-        machine.initialize();
-        pairs.initialize(settings(), className);
-        const Vectors atRest(particles.getMasses().size());
-        lastVelocities = {atRest, atRest};
+    bool prepare() override {
+        pairs.update(settings());
+        batches.follow(pairs, particles.getMasses());
+        velocities.follow(pairs, particles.getMasses());
+        const std::pair<int, bool> before = std::exchange(prepared, {pairs.getRevision(), isMetricCorrected()});
+        if (prepared == before)
+            return false;
+        findInertias();
+        return true;
     }
-    void prepare(const Turn&) override {
-        pairs.requirePossible(settings());
-    }
-    void adopt(const Turn&) override {
-        update();
+    void turnInto(Form form, const Turn&) override {
+        if (form == Form::Shown)
+            return velocities.show(state.positions(), state.changeVelocities(), state.box());
         noticeVelocities();
-    }
-    void propagate(const Turn&) override {
         velocities.propagate(state.positions(), state.changeVelocities(), state.box());
-    }
-    void show(const Turn&) override {
-        velocities.show(state.positions(), state.changeVelocities(), state.box());
     }
     /** Half a kick, the motion, and half a kick; with a heat bath one kick, and a motion that holds the heat bath. */
     void takeStep(bool goesOn) override {
@@ -117,11 +118,8 @@ protected:
         computeForces();
         execute(Method::Finish);
     }
-    bool hasAnchors() const override {
-        return pairs.hasAnchors();
-    }
-    const std::vector<double>& getInertias() const override {
-        return inertias;
+    CommonMotion getCommonMotion() const override {
+        return {pairs.hasAnchors(), inertias.empty() ? nullptr : &inertias};
     }
     void forget(OpenMM::State::DataType changed) override {
         StepSession::forget(changed);
@@ -144,15 +142,8 @@ protected:
             areVelocitiesNew = false;
         }
     }
-    bool isUpToDate() override {
-        return pairs.areCurrent(settings()) && getProgram() == compiledFor;
-    }
     bool compile() override {
-        if (getProgram() != compiledFor) {
-            fitsOnDevice = device->compile(getMethod(), pairs.getBlocks(), pairs.getPairs(), particles.getMasses());
-            compiledFor = getProgram();
-        }
-        return fitsOnDevice;
+        return device->compile(getMethod(), pairs.getBlocks(), pairs.getPairs(), particles.getMasses());
     }
     SettingNumbers begin(stiffcore::StepNumbers& numbers) override {
         const double unlikely = 30, impossible = 1e30; // kT: chance has 5e-13 of the former; kJ/mol
@@ -201,19 +192,9 @@ private:
         return {thermostat != nullptr, isMetricCorrected()};
     }
 
-    void update() {
-        if (pairs.update(settings()))
-            lastStep.forget();
-        batches.follow(pairs, particles.getMasses());
-        velocities.follow(pairs, particles.getMasses());
-        findInertias();
-    }
     /** In large Systems three degrees of freedom more or less count for nothing. */
     void findInertias() {
         const size_t large = 5000;
-        if (pairs.getRevision() == revisionOfInertias)
-            return;
-        revisionOfInertias = pairs.getRevision();
         inertias.clear();
         if (particles.getMasses().size() < large)
             inertias = stiffcore::addInertias(pairs.getPairs(), particles.getMasses());
@@ -236,20 +217,14 @@ private:
                     together.push_back({pair.particle1, pair.particle2}); // others are refused later
         device->keepTogether(together);
     }
-    /** What a program is compiled for: the pairs, and which variant of the method. */
-    std::pair<int, bool> getProgram() const {
-        return {pairs.getRevision(), isMetricCorrected()};
-    }
 
     OpenMMStiff::KeptPairs pairs;
     PairBatches<Real> batches;
     Machine<Method, PairBatches<Real>> machine;
     ShownVelocities<Real> velocities;
     std::vector<stiffcore::PhaseList<Method::Phase>> kernels;
-    std::pair<int, bool> compiledFor = {-1, false};
-    bool fitsOnDevice = false;
-    std::vector<double> inertias; // see getInertias()
-    int revisionOfInertias = 0;
+    std::pair<int, bool> prepared = {-1, false}; // the revision of the pairs, and the variant of the method
+    std::vector<double> inertias;                // see getCommonMotion()
     /// The step at which the run has begun; later by so many for each collision, but for those that are long past.
     static constexpr int calmSteps = 100;
     long long calmSince = 0;

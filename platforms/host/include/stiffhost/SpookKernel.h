@@ -38,10 +38,16 @@ public:
               ofSystem(OpenMMStiff::collectSystemConstraints(context.getSystem())), batches(backend) {
     }
 
+    void initialize(const OpenMMStiff::StiffIntegrator& integrator, const std::string& className) override {
+        StepSession::initialize(integrator, className);
+        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
+        update();
+    }
+
     std::vector<double> computeViolations() override {
         const Turn turn(*this);
         state.requirePositions();
-        prepare(turn);
+        update();
         // Velocities belong to the time half a step ago.
         const double time = state.time() - 0.5 * integrator->getStepSize();
         std::vector<double> violations(constraints().size(), 0.0);
@@ -55,7 +61,7 @@ public:
     int countDegreesOfFreedom() override {
         const Turn turn(*this);
         state.requirePositions();
-        prepare(turn);
+        update();
         int number = 0;
         for (double mass : particles.getMasses())
             number += (mass > 0 ? 3 : 0);
@@ -78,7 +84,7 @@ public:
 
     void prepareVelocities(Vectors& velocities) override {
         const Turn turn(*this);
-        prepare(turn);
+        update();
         const double h = integrator->getStepSize(), time = state.time() - 0.5 * h;
         particles.orRestore(className, [&] {
             state.computeForces(integrator->getIntegrationForceGroups());
@@ -99,11 +105,7 @@ public:
     }
 
 protected:
-    void start(const Turn& turn) override {
-        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
-        prepare(turn);
-    }
-    void prepare(const Turn&) override {
+    bool prepare() override {
         const OpenMM::System& system = state.getSystem();
         kept.update(getConstraintRevision(settings()), [&](int) {
             OpenMMStiff::ConstraintSet set = OpenMMStiff::collectConstraints(system, ofSystem, settings(), className);
@@ -111,7 +113,7 @@ protected:
             divided = OpenMMStiff::findDivided(system, set);
             return set;
         });
-        batches.take(kept.getRevision(), system, kept.get(), particles.getMasses());
+        return batches.take(kept.getRevision(), system, kept.get(), particles.getMasses());
     }
     /**
      * An AndersenThermostat draws what constraints of the System hold together as one; what others do must not keep old
@@ -141,7 +143,7 @@ protected:
         particles.drift(integrator->getStepSize());
         arrive();
     }
-    void stepHasEnded(const Vectors&) override {
+    void stepHasEnded() override {
         multipliers.swap(lambda);
         for (double& multiplier : multipliers)
             multiplier /= integrator->getStepSize();
@@ -153,7 +155,7 @@ protected:
      */
     double computeKineticEnergy() override {
         const Turn turn(*this);
-        prepare(turn);
+        update();
         // The forces that are there have just been computed, but maybe for other groups, which are then to come back.
         const int groups = integrator->getIntegrationForceGroups(), present = state.getLastForceGroups();
         before = state.velocities();

@@ -70,27 +70,25 @@ protected:
 
     // What a method says of itself. Only where it gets a Turn may it use the state.
 
-    /** The Context has come into being. */
-    virtual void start(const Turn&) = 0;
-    /** Bring what is taken from the System up to date; throw an exception if no step can be taken with it. */
-    virtual void prepare(const Turn&) = 0;
-    /** Take over the state that a step begins with. */
-    virtual void adopt(const Turn& turn) {
-        prepare(turn);
+    /**
+     * Bring what is taken from the System up to date, and tell whether it has become another; throw an exception if no
+     * step can be taken with it. See update().
+     */
+    virtual bool prepare() = 0;
+    /** What the Context shows between calls of step(), and what steps propagate. */
+    enum class Form { Shown, Propagated };
+    /** Give the Context's velocities another form, or take over positions in it. */
+    virtual void turnInto(Form, const Turn&) {
     }
-    /** Turn velocities that the Context shows between calls of step() into those that steps move particles by; and back. */
-    virtual void propagate(const Turn&) {
-    }
-    virtual void show(const Turn&) {
-    }
-    /** Whether a velocity that is common to all particles is no motion of the method as any other. */
-    virtual bool hasAnchors() const {
-        return false;
-    }
-    /** The masses whose motion a CMMotionRemover has to take out, if they are not those of the System; or none. */
-    virtual const std::vector<double>& getInertias() const {
-        static const std::vector<double> none;
-        return none;
+    /** What a CMMotionRemover has to take out. */
+    struct CommonMotion {
+        /// Of what is shown: what steps propagate has no motion that is common to all.
+        bool ofShown = false;
+        /// With these masses; null for those of the System.
+        const std::vector<double>* masses = nullptr;
+    };
+    virtual CommonMotion getCommonMotion() const {
+        return {};
     }
     /** A thermostat may have drawn velocities, other than those before. */
     virtual void haveCollided(const Turn&, const Vectors& /*before*/) {
@@ -105,6 +103,9 @@ protected:
      * @param goesOn   whether the step begins where the last one has ended
      */
     virtual void takeStep(bool goesOn) = 0;
+    /** A step has ended on the host: show what the method shows after each. The turn goes on. */
+    virtual void stepHasEnded() {
+    }
     /** What is remembered of the last step may be void. */
     virtual void forget(OpenMM::State::DataType changed);
     /** The hidden state; and that of another Context, or of another time, of which the Context has the rest. */
@@ -117,27 +118,13 @@ protected:
     }
     /** Throw the error of a step that has failed because of a molecule, or of the forces on it. */
     [[noreturn]] virtual void refuseMolecule(const std::string& molecule, bool forces) const;
-
-    // Of steps on the host. They begin with the positions that the method propagates.
-
-    virtual const Vectors& getPropagated() {
-        return state.positions();
-    }
-    /** A step has ended at positions that it propagates: show what the method shows. */
-    virtual void stepHasEnded(const Vectors& /*propagated*/) {
-    }
-
-    // Of steps on a device.
-
-    /** Whether the device has been told all that adopt() would bring up to date. */
-    virtual bool isUpToDate() {
-        return false;
-    }
-    /** Compile what a step needs, unless that has been done; whether the device can take steps. */
+    /** Compile for the device what has been prepared; whether it can take steps. */
     virtual bool compile() {
         return false;
     }
 
+    /** Have what is taken from the System brought up to date. */
+    void update();
     /** Whether the present step is taken on the device. */
     bool isOnDevice() const {
         return lead == Lead::Device;
@@ -170,29 +157,31 @@ private:
     const std::unique_ptr<HostState> ownState;
 
 protected:
-    const std::unique_ptr<Device> device;
+    std::unique_ptr<Device> device; // null if steps are never taken on one
     HostState& state;
     HostParticles particles;
     LastStep lastStep;
     KnownVelocities lastVelocities;
 
 private:
-    /** Who has what the next step begins with: the device if it has taken steps since. */
+    /** Who has what the next step begins with: the device if it has taken steps since, which it remembers at their end. */
     enum class Lead { Host, Both, Device };
     /** What is going on: OpenMM announces a checkpoint as changes of everything, Energy last. */
     enum class Activity { None, Steps, LoadingCheckpoint };
+    /** What the device has been told of what prepare() takes: nothing yet, in vain, or all. */
+    enum class Program { Outdated, Impossible, Ready };
 
     void adoptState();
     void beginPropagating(const Turn& turn);
     bool updateContextState();
-    void removeMotion();
+    void removeMotion(const std::vector<double>& masses);
     void forcesHaveActed(bool onPositions);
     stiffcore::StepNumbers findNumbers();
     void askForFailure();
     void undo(const Device::State& before);
     void refuseBlock(const std::vector<int>& particles, bool forces) const;
     bool canUseDevice() const {
-        return hasProgram && device->areTogether();
+        return program == Program::Ready && device->areTogether();
     }
     /** Let the method know what steps of the device have led to. */
     HostState& hear();
@@ -200,12 +189,10 @@ private:
 
     Lead lead = Lead::Host;
     Activity activity = Activity::None;
-    /// Whether the Context has the velocities that move the particles; and whether the device has taken them up by itself.
-    bool propagates = false, begunThere = false;
-    /// Whether the device has a program for the next step, and random numbers that are the integrator's.
-    bool hasProgram = false, deviceHasRandom = false;
-    /// Whether steps have ended on the device, which remembers the state there.
-    bool isRemembered = false;
+    Program program = Program::Outdated;
+    /// What the Context has; and whether the device has turned it into what is propagated by itself.
+    Form form = Form::Shown;
+    bool begunThere = false;
     long long countAtBeginning = 0;
     Vectors beforeCollision; // velocities
     /// When the present step began, once it has arrived at its end.

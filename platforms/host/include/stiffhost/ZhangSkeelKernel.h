@@ -30,6 +30,13 @@ public:
               machine(state, particles, accelerations.getBlocks(), refusal()) {
     }
 
+    void initialize(const OpenMMStiff::StiffIntegrator& integrator, const std::string& className) override {
+        StepSession::initialize(integrator, className);
+        accelerations.initialize(settings(), className);
+        machine.initialize();
+        update();
+    }
+
     void getPropagatedPositions(Vectors& positions) override {
         const Turn turn(*this);
         positions = x.get(state.positions());
@@ -39,12 +46,12 @@ public:
     }
     void projectOnTangentSpace(Vectors& velocities) override {
         const Turn turn(*this);
-        prepare(turn);
+        update();
         projectBlocks(velocities);
     }
     int countStiffCoordinates() override {
         const Turn turn(*this);
-        prepare(turn);
+        update();
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
         std::atomic<int> count(0);
@@ -61,35 +68,28 @@ public:
     }
 
 protected:
-    void start(const Turn& turn) override {
-        accelerations.initialize(settings(), className);
-        machine.initialize();
-        prepare(turn);
+    bool prepare() override {
+        return accelerations.prepare();
     }
-    void prepare(const Turn&) override {
-        if (accelerations.prepare())
-            lastStep.forget();
+    /** Another integrator may have set positions between calls of step(); those that forces move carry x along. */
+    void turnInto(Form form, const Turn&) override {
+        form == Form::Propagated ? x.acceptShown(state.positions()) : x.follow(state.positions());
     }
     void takeStep(bool goesOn) override {
         kickAndDrift(leaveShown(goesOn));
         kickAndThermalize();
     }
-    void adopt(const Turn& turn) override {
-        prepare(turn);
-        x.acceptShown(state.positions());
-    }
     void forget(OpenMM::State::DataType changed) override {
-        if (changed == OpenMM::State::Positions)
+        if (changed == OpenMM::State::Positions) {
             x.reset();
+            lastStep.forget(); // positions that are shown, set again, are others
+        }
         StepSession::forget(changed);
         if (changed == OpenMM::State::Energy)
             accelerations.getBlocks().forgetParameters();
     }
-    const Vectors& getPropagated() override {
-        x.follow(state.positions());
-        return x.get(state.positions());
-    }
-    void stepHasEnded(const Vectors& propagated) override {
+    void stepHasEnded() override {
+        propagated = state.positions();
         accelerations.show(machine.getAccelerations());
         state.computeVirtualSites();
         x.set(propagated, state.positions());
@@ -153,6 +153,7 @@ private:
 
     /** From the positions that are shown to those that are propagated. */
     Method::Phase leaveShown(bool goesOn) {
+        x.follow(state.positions());
         state.changePositions() = x.get(state.positions());
         if (goesOn)
             return Method::Recall;
@@ -223,6 +224,7 @@ private:
     ImplicitAccelerations<Real> accelerations;
     Machine<Method, HostStiffTerms<Real>> machine;
     PropagatedPositions x; // the hidden state
+    Vectors propagated;    // scratch: at the end of a step
 };
 
 } // namespace stiffhost
