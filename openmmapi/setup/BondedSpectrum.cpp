@@ -1,7 +1,6 @@
 #include "BondedSpectrum.h"
 #include "Cuts.h"
 #include "FunctionTerms.h"
-#include "PieceMinimum.h"
 #include "openmm/CMAPTorsionForce.h"
 #include "openmm/CustomAngleForce.h"
 #include "openmm/CustomBondForce.h"
@@ -10,13 +9,11 @@
 #include "openmm/PeriodicTorsionForce.h"
 #include "openmm/RBTorsionForce.h"
 #include "openmm/internal/CMAPTorsionForceImpl.h"
-#include "stiffcore/coordinates/Dihedral.h"
 #include "stiffcore/model/Sets.h"
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -55,21 +52,13 @@ void addBetween(MatrixXd& matrix, int i, int j, const Matrix3<double>& block) {
             matrix.block<3, 3>(3 * a, 3 * b) += (a == b ? 1 : -1) * block;
 }
 
-/** An order of numbers which may be none, as parameters of a Context may. */
-struct BitOrder {
-    bool operator()(const vector<double>& a, const vector<double>& b) const {
-        return a.size() != b.size() ? a.size() < b.size()
-                                    : std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) < 0;
-    }
-};
-
 /** Some particles of a molecule, by their places there in ascending order, with those around them. */
 struct Piece {
     vector<int> places;
     vector<bool> isOwn;
     /// For each particle, which others are within three bonds.
     vector<vector<bool>> near;
-    PieceMinimum minimum;
+    std::shared_ptr<const PieceMinimum> minimum;
 
     /** Where a particle is among them, or -1. */
     int find(int place) const {
@@ -79,21 +68,8 @@ struct Piece {
     int size() const {
         return places.size();
     }
-    /** Add the curvature of an energy along a dihedral angle. */
-    void add(double curvature, const Block& block, const std::array<int, 4>& particles) {
-        std::array<int, 4> at;
-        for (int a = 0; a < 4; a++)
-            at[a] = block.findPlace(particles[a]);
-        const Vectors3<double>& x = minimum.positions;
-        const Dihedral<double> phi(x[at[0]] - x[at[1]], x[at[1]] - x[at[2]], x[at[3]] - x[at[2]]);
-        VectorXd gradient = VectorXd::Zero(3 * size());
-        for (int a = 0; a < 4; a++)
-            gradient.segment<3>(3 * at[a]) += phi.gradient(a);
-        if (gradient.allFinite())
-            minimum.hessian += curvature * gradient * gradient.transpose();
-    }
     Vector3<double> getDirection(int i, int j) const {
-        return (minimum.positions[j] - minimum.positions[i]).normalized();
+        return (minimum->positions[j] - minimum->positions[i]).normalized();
     }
 };
 
@@ -309,11 +285,67 @@ bool raise(const Molecule& molecule, const Piece& piece, const vector<Inside>& b
 }
 
 /**
- * Make heavier what moves too fast, in proportion to its part of the motion's kinetic energy, so that to the first
- * order of perturbation theory the motion has the period that is wanted, until no motion is too fast.
+ * Make what belongs to a piece heavier where it moves too fast, in proportion to its part of the motion's kinetic
+ * energy, so that to the first order of perturbation theory the motion has the period that is wanted, until no motion
+ * is too fast; whether there is any.
  */
-void raise(const Molecule& molecule, double shortest, Inertias& inertias) {
-    const int mostSweeps = 10, mostRounds = 30;
+bool raisePiece(const Molecule& molecule, const Piece& piece, const vector<Inside>& bonds, const vector<Inside>& pairs,
+                double fastest, Inertias& inertias) {
+    const int mostRounds = 30, n = piece.size();
+    MatrixXd basis;
+    for (int round = 0; round < mostRounds; round++) {
+        MatrixXd inertia = MatrixXd::Zero(3 * n, 3 * n);
+        for (int i = 0; i < n; i++)
+            inertia.diagonal().segment<3>(3 * i).array() += inertias.masses[piece.places[i]];
+        for (const auto& [bond, i, j] : bonds)
+            addBetween(inertia, i, j, bond->inertia * Matrix3<double>::Identity());
+        for (const auto& [pair, i, j] : pairs)
+            if (pair->isKept) {
+                const Vector3<double> u = piece.getDirection(i, j);
+                addBetween(inertia, i, j, std::min(pair->inertia, constraintInertia) * u * u.transpose());
+            }
+        const Motions motions = findFast(piece.minimum->hessian, inertia, fastest, basis);
+        if (!raise(molecule, piece, bonds, motions, fastest, inertias))
+            return round > 0;
+    }
+    return true;
+}
+
+} // namespace
+
+struct BondedSpectrum::Known {
+    using Kind = std::shared_ptr<const Molecule>;
+    PieceMinima minima;
+    /// Molecules by what tells them apart.
+    std::map<vector<double>, Kind, BitOrder> kinds;
+    std::map<std::pair<Kind, vector<double>>, Inertias> inertias;
+    /// What becomes of a piece, by all that counts: its own masses and inertias, none if nothing is too fast.
+    std::map<std::pair<std::shared_ptr<const PieceMinimum>, vector<double>>, vector<double>> raised;
+    /// How many numbers have been added to these.
+    size_t size = 0;
+
+    /** Forget what is not in use when it takes much memory. Until then it may come back, as parameters set in turn. */
+    void limit() {
+        const size_t most = 20'000'000;
+        if (size + minima.getSize() < most)
+            return;
+        inertias.clear();
+        raised.clear();
+        for (auto kind = kinds.begin(); kind != kinds.end();)
+            kind = kind->second.use_count() > 1 ? std::next(kind) : kinds.erase(kind);
+        minima.forgetUnused();
+        size = 0;
+    }
+
+    void raise(const Molecule& molecule, double shortest, Inertias& inertias);
+};
+
+/**
+ * Make heavier what moves too fast, piece by piece, until no motion is. What has been found before is taken over, as
+ * after a change of parameters most of a molecule is the same.
+ */
+void BondedSpectrum::Known::raise(const Molecule& molecule, double shortest, Inertias& inertias) {
+    const int mostSweeps = 10;
     const double fastest = 4 / (shortest * shortest) * 1.005;
     const vector<vector<Inside>> bonds = molecule.findInside(inertias.bonds),
                                  pairs = molecule.findInside(inertias.pairs);
@@ -321,53 +353,43 @@ void raise(const Molecule& molecule, double shortest, Inertias& inertias) {
         changed = false;
         for (size_t k = 0; k < molecule.pieces.size(); k++) {
             const Piece& piece = molecule.pieces[k];
-            const int n = piece.size();
-            MatrixXd basis;
-            for (int round = 0; round < mostRounds; round++) {
-                MatrixXd inertia = MatrixXd::Zero(3 * n, 3 * n);
-                for (int i = 0; i < n; i++)
-                    inertia.diagonal().segment<3>(3 * i).array() += inertias.masses[piece.places[i]];
-                for (const auto& [bond, i, j] : bonds[k])
-                    addBetween(inertia, i, j, bond->inertia * Matrix3<double>::Identity());
-                for (const auto& [pair, i, j] : pairs[k])
-                    if (pair->isKept) {
-                        const Vector3<double> u = piece.getDirection(i, j);
-                        addBetween(inertia, i, j, std::min(pair->inertia, constraintInertia) * u * u.transpose());
-                    }
-                const Motions motions = findFast(piece.minimum.hessian, inertia, fastest, basis);
-                if (!raise(molecule, piece, bonds[k], motions, fastest, inertias))
-                    break;
-                changed = true;
+            vector<double*> own;
+            vector<double> present = {fastest, double(bonds[k].size())};
+            for (int i = 0; i < piece.size(); i++) {
+                const int place = piece.places[i];
+                present.insert(present.end(), {molecule.masses[place], inertias.masses[place],
+                                               double(inertias.isTaken[place]), double(piece.isOwn[i])});
+                if (piece.isOwn[i])
+                    own.push_back(&inertias.masses[place]);
             }
+            for (const auto& [bond, i, j] : bonds[k]) {
+                present.insert(present.end(), {double(i), double(j), bond->inertia, double(bond->isGiven)});
+                if (piece.isOwn[i])
+                    own.push_back(&bond->inertia);
+            }
+            for (const auto& [pair, i, j] : pairs[k])
+                if (pair->isKept)
+                    present.insert(present.end(), {double(i), double(j), pair->inertia});
+            const auto [place, isNew] = raised.insert({{piece.minimum, std::move(present)}, {}});
+            vector<double>& found = place->second;
+            if (isNew) {
+                if (raisePiece(molecule, piece, bonds[k], pairs[k], fastest, inertias))
+                    for (const double* each : own)
+                        found.push_back(*each);
+                size += place->first.second.size() + found.size();
+            }
+            for (size_t i = 0; i < found.size(); i++)
+                *own[i] = found[i];
+            changed |= !found.empty();
         }
     }
 }
 
-} // namespace
-
-struct BondedSpectrum::Known {
-    using Kind = std::shared_ptr<const Molecule>;
-    std::map<vector<double>, Kind, BitOrder> kinds; // by what tells them apart
-    std::map<std::pair<Kind, vector<double>>, Inertias> inertias;
-
-    /** Keep what is in use; and what may come back, as where parameters are set in turn, until it takes much memory. */
-    void keep(const vector<Kind>& inUse) {
-        const size_t most = 20'000'000; // numbers
-        const std::set<Kind> used(inUse.begin(), inUse.end());
-        size_t sum = 0;
-        for (const auto& [numbers, kind] : kinds)
-            for (const Piece& piece : kind->pieces)
-                sum += used.count(kind) ? 0 : piece.minimum.hessian.size();
-        if (sum < most)
-            return;
-        for (auto each = kinds.begin(); each != kinds.end();)
-            each = used.count(each->second) ? std::next(each) : kinds.erase(each);
-        for (auto each = inertias.begin(); each != inertias.end();)
-            each = used.count(each->first.first) ? std::next(each) : inertias.erase(each);
-    }
-};
-
 BondedSpectrum::~BondedSpectrum() = default;
+
+int BondedSpectrum::countPieces() const {
+    return known->minima.count();
+}
 
 BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int integrationGroups,
                                const std::map<std::string, double>& parameters, const string& className,
@@ -450,11 +472,12 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
             auto molecule = std::make_shared<Molecule>();
             molecule->particles = members[m];
             divide(*molecule, coordinatesOf, functionsOf, torsionsOf, functions);
+            known->size += description.size();
             place = known->kinds.emplace(std::move(description), molecule).first;
         }
         kindOf.push_back(place->second);
     }
-    known->keep(kindOf);
+    known->limit();
 }
 
 /** Collect the bonded forces. Those without a Hessian are left out. */
@@ -597,6 +620,7 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
         };
         auto areInside = [&](const auto& all) { return std::all_of(all.begin(), all.end(), isInside); };
         vector<HeldDistance> bonds, held, guides;
+        vector<StiffTorsion> ofMaps;
         auto hold = [&](vector<HeldDistance>& list, int i, int j, double length, double stiffness) {
             if (isInside(i) && isInside(j))
                 list.push_back({block.findPlace(i), block.findPlace(j), length, stiffness});
@@ -608,6 +632,9 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
             for (int t : functionsOf[i])
                 if (areInside(terms.functionTerms[t].getParticles()))
                     block.otherTerms.push_back(t);
+            for (int t : torsionsOf[i])
+                if (areInside(torsions[t].particles))
+                    ofMaps.push_back(torsions[t]);
             for (int j : graph.neighbours[i]) {
                 if (i > j || !isInside(j))
                     continue;
@@ -627,11 +654,7 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
                     hold(held, i, j, length, ofConstraint);
         }
         std::sort(block.terms.begin(), block.terms.end());
-        piece.minimum = findMinimum(terms, block, bonds, held, guides, functions);
-        for (int i : block.particles)
-            for (int t : torsionsOf[i])
-                if (areInside(torsions[t].particles))
-                    piece.add(torsions[t].curvature, block, torsions[t].particles);
+        piece.minimum = known->minima.find(terms, block, bonds, held, guides, ofMaps, functions);
         molecule.pieces.push_back(std::move(piece));
     }
 }
@@ -670,8 +693,7 @@ PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<
 
     // Equal ones once.
 
-    if (known->inertias.size() > 50 * known->kinds.size())
-        known->inertias.clear(); // of many step sizes
+    known->limit();
     for (size_t m = 0; m < members.size(); m++) {
         const Molecule& molecule = *kindOf[m];
         if (molecule.pieces.empty())
@@ -681,6 +703,7 @@ PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<
         const auto [place, isNew] = known->inertias.insert({{kindOf[m], std::move(description)}, all[m]});
         Inertias& found = place->second;
         if (isNew) {
+            known->size += 3 * place->first.second.size();
             found.masses = molecule.masses;
             for (double mass : molecule.masses)
                 found.isTaken.push_back(mass == fixedMass);
@@ -696,7 +719,7 @@ PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<
                 if (const vector<int> blockOf = cutMolecule(molecule, found, mostPairs);
                     std::any_of(blockOf.begin(), blockOf.end(), [&](int block) { return block != blockOf[0]; }))
                     leaveOut(molecule, blockOf, found);
-                raise(molecule, shortest, found);
+                known->raise(molecule, shortest, found);
             }
         }
         for (size_t p = 0; p < found.pairs.size(); p++)

@@ -3,8 +3,8 @@
 
 #include "BondGraph.h"
 #include "CollectTerms.h"
+#include "PieceMinimum.h"
 #include "stiffcore/model/TermFunction.h"
-#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,8 +25,7 @@ class OPENMM_EXPORT_STIFF BondedSpectrum {
 public:
     /**
      * @param graph      outlives it; for the others see BondedStiffness
-     * @param previous   that of the System before parameters changed, of which molecules that are the same are taken
-     *                   over; or null
+     * @param previous   that of the System before parameters changed, of which what is the same is taken over; or null
      */
     BondedSpectrum(const OpenMM::System& system, const BondGraph& graph, int integrationGroups,
                    const std::map<std::string, double>& parameters, const std::string& className,
@@ -46,14 +45,12 @@ public:
     PairTerms choose(const std::vector<PairInertia>& pairs, const std::vector<PairInertia>& bonds, double shortest,
                      int mostPairs) const;
 
+    /** How many different pieces are known, of it and of those before it. */
+    int countPieces() const;
+
     struct Molecule;
 
 private:
-    /// A dihedral angle of an energy map, by its particles, with its force constant [kJ/mol].
-    struct StiffTorsion {
-        std::array<int, 4> particles;
-        double curvature;
-    };
     void addMaps(const OpenMM::CMAPTorsionForce& force);
     using TermsOf = std::vector<std::vector<int>>;
     void collect(int integrationGroups, const std::string& className);

@@ -1,4 +1,5 @@
 #include "PieceMinimum.h"
+#include "stiffcore/coordinates/Dihedral.h"
 #include "stiffcore/terms/Expansion.h"
 #include "stiffcore/terms/Harmonic.h"
 #include "stiffcore/terms/Hessian.h"
@@ -9,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -48,6 +50,27 @@ public:
         for (size_t t = 0; t < terms.size(); t++)
             for (int atom : terms[t].atoms)
                 termsOf[atom].push_back(t);
+    }
+
+    /** All that it depends on. */
+    vector<double> describe() const {
+        vector<double> all = {double(x.size()), double(numForces), double(numHeld), double(terms.size())};
+        auto append = [&](auto begin, int number) { all.insert(all.end(), begin, begin + number); };
+        for (const Term& term : terms) {
+            if (term.function) {
+                TermFunction& function = *copies[term.function->function];
+                all.push_back(-1.0 - term.function->function);
+                for (const InternalCoordinate& coordinate : term.function->coordinates)
+                    append(coordinate.particles.begin(), coordinate.getNumParticles());
+                append(term.parameters->begin(), term.parameters->size());
+                append(function.arguments() + function.coordinates.size() + function.parameters.size(),
+                       function.globals.size());
+            }
+            else
+                all.insert(all.end(), {double(term.kind), term.potential.k, term.potential.s0});
+            append(term.atoms.begin(), term.atoms.size());
+        }
+        return all;
     }
 
     /** Those of the System come first, then what holds distances, then guides. */
@@ -335,15 +358,10 @@ double minimize(PieceEnergy& energy) {
     return least;
 }
 
-} // namespace
-
-PieceMinimum OpenMMStiff::findMinimum(const StiffTerms& terms, const Block& piece, const vector<HeldDistance>& bonds,
-                                      const vector<HeldDistance>& held, const vector<HeldDistance>& guides,
-                                      vector<FunctionCopy>& functions) {
-    const int n = piece.particles.size(), mostStarts = 4;
+/** Build it from several first particles, until what is left of the energy is little. */
+PieceMinimum findMinimum(PieceEnergy& energy, const vector<HeldDistance>& bonds) {
+    const int n = energy.x.size(), mostStarts = 4;
     const double goodEnough = 5; // kJ/mol for each particle
-    PieceEnergy energy(terms, functions, piece, held, guides);
-
     vector<vector<std::pair<int, double>>> neighbours(n);
     for (const auto& [i, j, length, stiffness] : bonds) {
         neighbours[i].push_back({j, length});
@@ -361,4 +379,48 @@ PieceMinimum OpenMMStiff::findMinimum(const StiffTerms& terms, const Block& piec
     best.hessian = MatrixXd::Zero(3 * n, 3 * n);
     addHessian(energy, energy.countForces(), best.hessian);
     return best;
+}
+
+/** Add the curvature of an energy along a dihedral angle, of particles by their places. */
+void addCurvature(double curvature, const vector<int>& at, PieceMinimum& minimum) {
+    const Vectors3<double>& x = minimum.positions;
+    const Dihedral<double> phi(x[at[0]] - x[at[1]], x[at[1]] - x[at[2]], x[at[3]] - x[at[2]]);
+    VectorXd gradient = VectorXd::Zero(minimum.hessian.rows());
+    for (int a = 0; a < 4; a++)
+        gradient.segment<3>(3 * at[a]) += phi.gradient(a);
+    if (gradient.allFinite())
+        minimum.hessian += curvature * gradient * gradient.transpose();
+}
+
+} // namespace
+
+std::shared_ptr<const PieceMinimum>
+PieceMinima::find(const StiffTerms& terms, const Block& piece, const vector<HeldDistance>& bonds,
+                  const vector<HeldDistance>& held, const vector<HeldDistance>& guides,
+                  const vector<StiffTorsion>& torsions, vector<FunctionCopy>& functions) {
+    PieceEnergy energy(terms, functions, piece, held, guides);
+    vector<double> description = energy.describe();
+    description.push_back(bonds.size());
+    for (const auto& [place1, place2, length, stiffness] : bonds)
+        description.insert(description.end(), {double(place1), double(place2), length});
+    for (const auto& [particles, curvature] : torsions) {
+        const vector<int> places = piece.findPlaces({particles.begin(), particles.end()});
+        description.insert(description.end(), places.begin(), places.end());
+        description.push_back(curvature);
+    }
+    std::shared_ptr<const PieceMinimum>& known = minima[description];
+    if (!known) {
+        PieceMinimum minimum = findMinimum(energy, bonds);
+        for (const auto& [particles, curvature] : torsions)
+            addCurvature(curvature, piece.findPlaces({particles.begin(), particles.end()}), minimum);
+        size += description.size() + minimum.hessian.size();
+        known = std::make_shared<const PieceMinimum>(std::move(minimum));
+    }
+    return known;
+}
+
+void PieceMinima::forgetUnused() {
+    for (auto each = minima.begin(); each != minima.end();)
+        each = each->second.use_count() > 1 ? std::next(each) : minima.erase(each);
+    size = 0;
 }

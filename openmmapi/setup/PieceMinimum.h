@@ -6,6 +6,11 @@
 #include "stiffcore/model/Block.h"
 #include "stiffcore/model/TermFunction.h"
 #include <Eigen/Core>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <memory>
 #include <vector>
 
 namespace OpenMMStiff {
@@ -14,6 +19,12 @@ namespace OpenMMStiff {
 struct HeldDistance {
     int place1, place2;
     double length, stiffness;
+};
+
+/** A dihedral angle of an energy map, by its particles, with its force constant [kJ/mol]. */
+struct StiffTorsion {
+    std::array<int, 4> particles;
+    double curvature;
 };
 
 /**
@@ -29,22 +40,48 @@ struct PieceMinimum {
     double energy = 0;
 };
 
-/**
- * Build a piece: one particle after the other where its terms with those before it have the least energy, and all of
- * them by Newton's method in the end.
- *
- * @param terms        the bonded forces
- * @param piece        its particles, all of them mobile, its coordinates and its function terms
- * @param bonds        the distances of bonds, by which particles follow each other
- * @param held         distances of constraints; and of angles, some of whose terms may reach out of the piece
- * @param guides       about how far particles of rings are from each other, which is of help until these are closed
- * @param functions    copies of the functions of terms, which know the global parameters, and their first derivatives;
- * of
- *                     one coordinate, second ones
- */
-PieceMinimum findMinimum(const StiffTerms& terms, const stiffcore::Block& piece, const std::vector<HeldDistance>& bonds,
-                         const std::vector<HeldDistance>& held, const std::vector<HeldDistance>& guides,
-                         std::vector<stiffcore::FunctionCopy>& functions);
+/** An order of numbers which may be none, as parameters of a Context may. */
+struct BitOrder {
+    bool operator()(const std::vector<double>& a, const std::vector<double>& b) const {
+        return a.size() != b.size() ? a.size() < b.size()
+                                    : std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) < 0;
+    }
+};
+
+/** The minima of pieces, by all that they depend on: equal pieces, and those that stay as they are, are built once. */
+class PieceMinima {
+public:
+    /**
+     * Build a piece, if it is not known: one particle after the other where its terms with those before it have the
+     * least energy, and all of them by Newton's method in the end.
+     *
+     * @param terms        the bonded forces
+     * @param piece        its particles, all of them mobile, its coordinates and its function terms
+     * @param bonds        the distances of bonds, by which particles follow each other
+     * @param held         distances of constraints; and of angles, some of whose terms may reach out of the piece
+     * @param guides       about how far particles of rings are from each other, which is of help until these are closed
+     * @param torsions     whose curvature is added to the Hessian
+     * @param functions    copies of the functions of terms, which know the global parameters, and their first
+     *                     derivatives; of one coordinate, second ones
+     */
+    std::shared_ptr<const PieceMinimum>
+    find(const StiffTerms& terms, const stiffcore::Block& piece, const std::vector<HeldDistance>& bonds,
+         const std::vector<HeldDistance>& held, const std::vector<HeldDistance>& guides,
+         const std::vector<StiffTorsion>& torsions, std::vector<stiffcore::FunctionCopy>& functions);
+
+    int count() const {
+        return minima.size();
+    }
+    /** How many numbers they have, but for those that were in use when others have been forgotten. */
+    size_t getSize() const {
+        return size;
+    }
+    void forgetUnused();
+
+private:
+    std::map<std::vector<double>, std::shared_ptr<const PieceMinimum>, BitOrder> minima;
+    size_t size = 0;
+};
 
 } // namespace OpenMMStiff
 

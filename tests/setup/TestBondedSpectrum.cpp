@@ -316,6 +316,55 @@ CLAIM(testMoleculesThatHaveNotChangedAreTakenOver) {
     ASSERT(5 * (std::clock() - start) < ofOther);
 }
 
+/**
+ * After a change of one term only the pieces that it reaches into are looked at again, one within a piece or in a ring,
+ * or two next to each other; and inertias are those of a spectrum that is made anew, to the bit.
+ */
+CLAIM(testPiecesThatAChangeDoesNotReachAreTakenOver) {
+    const int size = 120;
+    Builder builder;
+    builder.addChain(size, 60);
+    for (int t = 0; t < size - 3; t++) // so that no two pieces are alike
+        builder.torsions->setTorsionParameters(t, t + 3, t + 2, t + 1, t, 2, pi, 60 + t);
+    builder.addRing(6, 30);
+    builder.bond(size - 1, size);
+    builder.angle(size - 2, size - 1, size, 1.9);
+    auto* steering = new CustomTorsionForce("k*(1-cos(theta-theta0))");
+    steering->addGlobalParameter("k", 0);
+    steering->addGlobalParameter("theta0", 0);
+    steering->addTorsion(58, 59, 60, 61, {});
+    builder.system.addForce(steering);
+    Globals globals = {{"k", 50}, {"theta0", 0}};
+    vector<std::unique_ptr<Spectrum>> all;
+    auto change = [&](const std::function<void()>& parameters) {
+        parameters();
+        const int before = all.empty() ? 0 : all.back()->spectrum.countPieces();
+        all.push_back(std::make_unique<Spectrum>(builder.system, globals, all.empty() ? nullptr : all.back().get()));
+        const Spectrum anew(builder.system, globals);
+        for (int mostPairs : {0, 24})
+            for (double shortest : {0.0192, 0.03}) {
+                const PairTerms found = all.back()->choose(shortest, {}, {}, 0, mostPairs);
+                ASSERT(found == anew.choose(shortest, {}, {}, 0, mostPairs));
+                ASSERT(!found.bonds.empty());
+            }
+        return all.back()->spectrum.countPieces() - before;
+    };
+    ASSERT_EQUAL(4, change([] {})); // of 40 particles, and the ring
+    auto stiffen = [&](int torsion) {
+        int p[4], n;
+        double phase, k;
+        builder.torsions->getTorsionParameters(torsion, p[0], p[1], p[2], p[3], n, phase, k);
+        builder.torsions->setTorsionParameters(torsion, p[0], p[1], p[2], p[3], n, phase, k + 7);
+    };
+    ASSERT_EQUAL(1, change([&] { stiffen(20); }));
+    ASSERT_EQUAL(2, change([&] { stiffen(38); })); // across the bond between two pieces
+    ASSERT_EQUAL(1, change([&] { stiffen(size - 3); }));
+    for (double theta0 : {0.1, 0.2})
+        ASSERT_EQUAL(1, change([&] { globals["theta0"] = theta0; }));
+    ASSERT_EQUAL(0, change([&] { globals["theta0"] = 0.1; }));
+    ASSERT_EQUAL(1, change([&] { builder.bonds->setBondParameters(5, 5, 6, bondLength, 1.1 * bondConstant); }));
+}
+
 /** A long chain is looked at in pieces: atoms in the middle get as much as those of one piece. */
 CLAIM(testLargeMoleculesAreDivided) {
     auto addedTo = [](int size) {
