@@ -472,26 +472,28 @@ CLAIM(testFailureIsNoticedInItsLane) {
     });
 }
 
-/** The matrices of the root of each molecule and of its inverse, in lanes or not. */
-template <class Real> vector<std::array<MatrixXd, 2>> computeRoots(const Molecules& molecules) {
+/** The matrices of the root of each molecule, of its inverse and of what it does to accelerations, in lanes or not. */
+template <class Real> vector<std::array<MatrixXd, 3>> computeRoots(const Molecules& molecules) {
     PairTerms terms = molecules.getTerms();
     terms.ofRoot = true;
     const BatchSystem<PairBatch, Real> system(molecules.blocks, terms, molecules.masses);
     PairWorkspace<Real> work(system.batches, terms);
     PairWorkspace<double> largeWork(system.largeBlocks, terms);
     const int n = 3 * molecules.numAtoms;
-    vector<std::array<MatrixXd, 2>> roots(molecules.blocks.size(), {MatrixXd(n, n), MatrixXd(n, n)});
+    vector<std::array<MatrixXd, 3>> roots(molecules.blocks.size(), {MatrixXd(n, n), MatrixXd(n, n), MatrixXd(n, n)});
     auto visit = [&](const auto& batch, auto& work) {
         gather(batch, molecules.x.data(), work.x);
         factorRoot(batch, box, work);
-        for (int inverse : {0, 1})
+        for (int which : {0, 1, 2})
             for (int i = 0; i < n; i++) {
                 for (auto& v : work.v)
                     v.setZero();
                 work.v[i / 3][i % 3] = 1;
-                inverse ? applyInverseRoot(batch, work) : applyRoot(batch, work);
+                which == 0   ? applyRoot(batch, work)
+                : which == 1 ? applyInverseRoot(batch, work)
+                             : applyRoot<true>(batch, work);
                 for (int lane = 0; lane < batch.count; lane++)
-                    roots[batch.particles[lane][0] / molecules.numAtoms][inverse].col(i) =
+                    roots[batch.particles[lane][0] / molecules.numAtoms][which].col(i) =
                             laneOfVectors(work.v, molecules.numAtoms, lane);
             }
     };
@@ -504,8 +506,8 @@ template <class Real> vector<std::array<MatrixXd, 2>> computeRoots(const Molecul
 
 /**
  * N^T (M' + G^T kappa G) N = M among the velocities that constraints allow, which N turns into such, whatever is
- * redundant. Where no atom has an inertia by itself, N changes no momentum, nor a velocity that is common to all; and,
- * if M' = M, no angular momentum.
+ * redundant; accelerations M^-1 F become M^-1 N^T F. Where no atom has an inertia by itself, N changes no momentum, nor a
+ * velocity that is common to all; and, if M' = M, no angular momentum.
  */
 CLAIM_WITH_LANES(testTheMassRootTurnsMassesIntoThoseWithInertias) {
     auto largest = [](const MatrixXd& matrix) { return matrix.cwiseAbs().maxCoeff(); };
@@ -522,7 +524,7 @@ CLAIM_WITH_LANES(testTheMassRootTurnsMassesIntoThoseWithInertias) {
         for (int m = 0; m < 3; m++) {
             const Dense dense(molecules, m);
             const int n = 3 * numAtoms;
-            const auto& [N, inverse] = roots[m];
+            const auto& [N, inverse, ofAccelerations] = roots[m];
             const MatrixXd I = MatrixXd::Identity(n, n), mass = inverseOf(dense.inverseMassOfAtoms);
             MatrixXd extended = dense.mass, forbidden = dense.jacobian(dense.x);
             for (size_t p = 0; p < dense.pairs.size(); p++)
@@ -535,6 +537,8 @@ CLAIM_WITH_LANES(testTheMassRootTurnsMassesIntoThoseWithInertias) {
             ASSERT(largest(allowed.transpose() * (N.transpose() * extended * N - mass) * allowed) <
                    tolerance * mass.maxCoeff());
             ASSERT(largest((N * inverse - I) * allowed) < tolerance);
+            ASSERT(largest(allowed.transpose() * (mass * ofAccelerations - N.transpose() * mass) * allowed) <
+                   tolerance * mass.maxCoeff());
             const MatrixXd change = mass * (N - I) * allowed;
             for (int axis = 0; axis < 3 && !alone; axis++) {
                 const Eigen::Vector3d e = Eigen::Vector3d::Unit(axis);
