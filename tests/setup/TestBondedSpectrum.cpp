@@ -168,6 +168,30 @@ CLAIM(testWhatIsTooFastIsMadeHeavierByAsMuch) {
     }
 }
 
+/** A custom force counts with the values that its global parameters have, not with their defaults. */
+CLAIM(testGlobalParametersCount) {
+    std::map<int, double> added[2];
+    for (bool custom : {false, true}) {
+        Builder dioxide;
+        for (double mass : {16.0, 12.0, 16.0})
+            dioxide.add(mass);
+        dioxide.bond(0, 1, 0.116);
+        dioxide.bond(1, 2, 0.116);
+        if (custom) {
+            auto* bending = new CustomAngleForce("0.5*k*(theta-pi)^2; pi=3.14159265358979");
+            bending->addGlobalParameter("k", 9);
+            bending->addAngle(0, 1, 2);
+            dioxide.system.addForce(bending);
+        }
+        else
+            dioxide.angles->addAngle(0, 1, 2, pi, 900);
+        added[custom] = inertiasOf(Spectrum(dioxide.system, {{"k", 900}}).choose(0.0192));
+    }
+    ASSERT_EQUAL(3, (int) added[0].size());
+    for (const auto& [particle, inertia] : added[0])
+        ASSERT_EQUAL_TOL(inertia, added[1].at(particle), 1e-3);
+}
+
 /** What never moves is not made heavier, whatever is too fast beside it. */
 CLAIM(testFixedParticlesAreNotMadeHeavier) {
     const vector<double> masses = {12, 16, 35, 35};
