@@ -307,6 +307,41 @@ CLAIM(testInertiasFollowGlobalParameters, Platform& platform) {
     }
 }
 
+/** So do the force groups that are integrated: bonds of others have no inertia, and get it back. */
+CLAIM(testInertiasFollowForceGroups, Platform& platform) {
+    System system = makeParticles({12, 16, 12});
+    addBonds(system, {{0, 1, 0.12, 4e5}});
+    addBonds(system, {{1, 2, 0.12, 4e5}}).setForceGroup(3);
+    MassPenaltyIntegrator integrator(0.004);
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(), Vec3(0.12, 0, 0), Vec3(0.24, 0, 0)});
+    for (const auto& [groups, expected] : {std::pair(-1, 2), std::pair(1 << 3, 1), std::pair(1, 1), std::pair(-1, 2)}) {
+        integrator.setIntegrationForceGroups(groups);
+        integrator.step(1);
+        ASSERT_EQUAL(expected, integrator.computeNumPenalizedPairs());
+        int i, j;
+        double inertia;
+        integrator.getPenalizedPairParameters(0, i, j, inertia);
+        ASSERT_EQUAL(groups == 1 << 3 ? 3 : 1, i + j);
+    }
+}
+
+/** The velocity of a fixed particle, whatever it has been set to, moves nothing. */
+CLAIM(testVelocitiesOfFixedParticlesDoNotCount, Platform& platform) {
+    System system = makeParticles({0, 16, 12, 0});
+    addBonds(system, {{0, 1, 0.12, 4e5}, {1, 2, 0.12, 4e5}, {2, 3, 0.12, 4e5}});
+    vector<Vec3> ends[2];
+    for (int moves : {0, 1}) {
+        MassPenaltyIntegrator integrator(0.004);
+        Context context(system, integrator, platform);
+        context.setPositions({Vec3(), Vec3(0.12, 0, 0), Vec3(0.12, 0.12, 0), Vec3(0, 0.12, 0)});
+        context.setVelocities({Vec3(moves, 0, 0), Vec3(0.3, 0, 0.1), Vec3(0, 0.2, 0), Vec3(0, 2 * moves, moves)});
+        integrator.step(5);
+        ends[moves] = getPositions(context);
+    }
+    ASSERT(largestDifference(ends[0], ends[1]) == 0);
+}
+
 /** With constraints alone a step is RATTLE: rigid waters move as with OpenMM's Verlet and constraints. */
 CLAIM(testConstraintsAloneAreRattle, Platform& platform) {
     const Model model = makeWaterCluster(2, true);
