@@ -112,6 +112,18 @@ CLAIM(testMotionThatNoPairSlowsIsSaid, Platform& platform) {
     // The inverse mass is (1/16 + 1/16 + 4/12) / 0.116^2.
     assertHasWords(stepAndTakeWarning(uniform, dioxide, platform),
                    {"particles 0, 1 and 2 under 'HarmonicAngleForce'", "a period of 0.0358", "Nothing slows it down"});
+    // Of 1/(m1 l1^2) + 1/(m3 l3^2) + (1/l1 + 1/l3)^2/m2, where the ends differ.
+    Model sulfide;
+    addParticles(sulfide.system, {16, 12, 32});
+    sulfide.positions = {Vec3(), Vec3(0.1, 0, 0), Vec3(0.3, 0, 0)};
+    addBonds(sulfide.system, {{0, 1, 0.1, 9e5}, {1, 2, 0.2, 9e5}});
+    angle = new HarmonicAngleForce();
+    angle->addAngle(0, 1, 2, pi, 900);
+    sulfide.system.addForce(angle);
+    MassPenaltyIntegrator sulfideIntegrator(h);
+    sulfideIntegrator.setBondInertia(0);
+    assertHasWords(stepAndTakeWarning(sulfideIntegrator, sulfide, platform),
+                   {"particles 0, 1 and 2 under 'HarmonicAngleForce'", "a period of 0.0412", "Nothing slows it down"});
 }
 
 /** So is a stiff spring of a custom force that is no bond, but no minimum that is out of reach, as of two charges. */
