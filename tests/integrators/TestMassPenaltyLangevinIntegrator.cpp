@@ -320,6 +320,31 @@ CLAIM(testRunGoesOnAfterCollision, Platform& platform) {
     integrator.step(1);
 }
 
+/** What does not collide goes on: a particle in a constant field is on its parabola after the small steps of others. */
+CLAIM(testOthersStayOnTheirWayInSmallSteps, Platform& platform) {
+    const double h = 0.012, mass = 4, acceleration = 50;
+    Model model;
+    addParticles(model.system, {16, mass});
+    model.positions = {Vec3(), Vec3(1, 0, 0)};
+    addExternal(model.system, "-12.5*tanh((z-edge)/0.0018)", {{"edge", 1e3}}, {0});
+    addExternal(model.system, "-force*x", {{"force", 0}}, {1});
+    MassPenaltyLangevinIntegrator integrator(300, 0, h);
+    ModelContext context(model, integrator, platform);
+    context.setVelocities(vector<Vec3>(2));
+    integrator.step(100); // since when there may be collisions
+    context.setParameter("force", mass * acceleration);
+    const double first = getPositions(context)[1][0];
+    integrator.step(1);
+    const double second = getPositions(context)[1][0];
+    context.setParameter("edge", getPositions(context)[0][2]);
+    integrator.step(1);
+    ASSERT_EQUAL(1, integrator.getNumCollisions());
+    // From the first place on: 32 of a quarter of the step, and that itself.
+    const double steps = 1 + 32 / 4 + 1,
+                 expected = first + steps * (second - first) + 0.5 * acceleration * h * h * steps * (steps - 1);
+    ASSERT_EQUAL_TOL(expected, getPositions(context)[1][0], byRounding(platform, 1e-10, 1e-7, 1e-6, 1e-5));
+}
+
 /** A CMMotionRemover does not heat hydrogens of fixed atoms, along whose bonds the inertias are. */
 CLAIM(testFixedAtomsAndAMotionRemover, Platform& platform) {
     Model model = makeWaterCluster(2);
@@ -369,6 +394,9 @@ CLAIM(testWhatIsHotterThanTheHeatBathIsSaid, Platform& platform) {
     assertHasWords(warning, {"the molecule with particle 100, and 99 molecules like it, have had",
                              "the heat bath has 300 K", "A step of 0.01 ps is too large"});
     ASSERT(warning.find("particle 0 ") == std::string::npos);
+    const std::string before = " K in the last ";
+    const int ofWindow = std::stoi(warning.substr(warning.find(before) + before.size()));
+    ASSERT(ofWindow > 0 && ofWindow <= context.getStepCount());
 }
 
 } // namespace
