@@ -69,6 +69,23 @@ def test_a_bond_that_a_topology_has_twice_counts_once():
     assert twice.pairs() == Chain().pairs() and twice.pairs("typical") == Chain().pairs("typical")
 
 
+def test_a_distance_across_two_angles_counts_once():
+    """A diagonal in a ring of four, which has 2 n - 3 distances; in one of three what is across an angle is a bond."""
+    for symbols, pairs in ("CCC", 3), ("CCCC", 5):
+        ring = Chain(len(symbols))
+        ring.topology = molecule(symbols, [(i, (i + 1) % len(symbols)) for i in range(len(symbols))])
+        integrator = MassPenaltyIntegrator(STEP)
+        added = addPairsFromTopology(integrator, ring.topology, ring.system, stiffness="typical")
+        ends = {frozenset(integrator.getPairParameters(index)[:2]) for index in added}
+        assert len(ends) == len(added) == pairs
+
+
+@pytest.mark.parametrize("masses", [[4, 4, 20], [4, 60, 4]])
+def test_masses_of_ones_own_are_no_other_order(masses):
+    """Of other sums than those of the elements, less or more, whatever the parts are."""
+    assert len(Chain(masses=masses).pairs()) == 3
+
+
 def test_waters_have_the_constants_of_their_force_field(platform):
     """O-H: oxygen moves by 1/17, so that the angle adds 0.2 % and the neighbours in the cluster some 2 %."""
     waters = Waters(20)
