@@ -12,11 +12,12 @@ from scipy.linalg import eigh, null_space
 import openmmstiff
 from conftest import REFERENCE, CountingForce, Waters, positions_of, water_box
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
-from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _Examiner, roundStep
+from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _Examiner, \
+    _find_integrator, roundStep
 from openmmstiff._forces import Forces
 from openmmstiff._modes import Curvature, Distances, Inertia, find_fastest, find_shortest
 from test_amoeba import alanine_dipeptide
-from systems import angles, bonds, custom_bond, external, force, molecule, system_of
+from systems import angles, bonds, custom_bond, external, force, molecule, periodic, system_of
 
 GRAVITY, LENGTH, MASS, STIFFNESS = 9.8, 0.25, 2.0, 500.0
 HANGING = np.array([[0, 0, 0], [0, -LENGTH, 0]])
@@ -492,6 +493,30 @@ def test_pairs_of_the_given_integrator_are_examined():
         simulation = simulation_of(pendulum(constrained=False), HANGING, integrator=each)
         assert [motion.penalized for motion in examine(simulation).motions] == [0]
     assert "examine" in openmmstiff.__all__
+
+
+def test_of_two_integrators_with_pairs_the_current_one_is_meant():
+    """And none while another takes the steps."""
+    compound = openmm.CompoundIntegrator()
+    for _ in range(2):
+        compound.addIntegrator(MassPenaltyLangevinIntegrator(300, 1, 0.004))
+    compound.addIntegrator(openmm.VerletIntegrator(0.001))
+    for current, given in enumerate([True, True, False]):
+        compound.setCurrentIntegrator(current)
+        assert isinstance(_find_integrator(compound)[0], type(compound.getIntegrator(current)))
+        assert (_find_integrator(compound)[1] is not None) == given
+
+
+def test_molecules_across_the_box_are_examined_as_whole_ones():
+    """Water under forces that take the nearest images, in a box 2 nm wide: wherever it is, its motions are the same."""
+    shape = np.array([[0, 0, 0], [0.0757, 0.0586, 0], [-0.0757, 0.0586, 0]])
+    system = system_of([16, 1, 1], periodic(bonds((0, 1, 0.09573, 462750.4), (0, 2, 0.09573, 462750.4))),
+                       periodic(angles((1, 0, 2, 1.8242, 836.8))), box=2*np.eye(3))
+    inside, across = (examine(simulation_of(system, (shape + place) % 2, molecule("OHH", [(0, 1), (0, 2)])))
+                      for place in (0.5, 0.02))
+    assert inside.getStepSize() == across.getStepSize()
+    for one, other in zip(inside.motions, across.motions, strict=True):
+        assert one.kind == other.kind and one.slowedPeriod == pytest.approx(other.slowedPeriod, rel=0.05)
 
 
 def test_no_step_for_integrators_that_refuse_the_constraints():
