@@ -81,6 +81,14 @@ def normal(path, spread=0.8, target=None, memory=0.0, **arguments):
                          **{"steps": 1, "rng": np.random.default_rng(2), **arguments})
 
 
+def test_the_first_snapshot_has_forgotten_where_the_surrogate_began(tmp_path):
+    """c^t x of far outside is left after t steps: much after one interval, nothing after those before the first."""
+    sampler = normal(tmp_path/"run.db", memory=0.5, steps=10)
+    sampler.atoms.positions[0, 0] = 1e6
+    sampler.run(1)
+    assert abs(sampler.atoms.positions[0, 0]) < 5 < 1e6*0.5**10
+
+
 def double_well(tilt):
     return Function(lambda x: (4*x**2 - 1)**2 + tilt*x, lambda x: 16*x*(4*x**2 - 1) + tilt)
 
