@@ -14,6 +14,7 @@ import pytest
 from conftest import PLATFORMS, water_box
 from openmm import app, unit
 from openmmstiff import StiffIntegrator, __main__ as command, _benchmark, _installation
+from systems import bonds, system_of
 
 ALL_PLATFORMS = [openmm.Platform.getPlatform(i).getName() for i in range(openmm.Platform.getNumPlatforms())]
 
@@ -274,6 +275,17 @@ def test_benchmark_prints_tables_in_markdown(benchmark, tmp_path):
         assert len(speed[2][-1].split(", ")) == 3
     assert conduct[2][0] == "CPU" and conduct[2][3:] == ["yes", "yes", "yes"]
     assert kernels[2][0] == "CPU" and min(map(float, kernels[2][1:])) > 0
+
+
+@pytest.mark.parametrize("taken, slower", [(1.1, True), (0.9, False)])
+def test_benchmark_compares_with_the_faster_of_two(monkeypatch, taken, slower):
+    """OpenMM's steps of 4 and 5 fs take the same time: ours takes more than 12/5 of that, or less."""
+    gas = system_of([12, 12], bonds((0, 1, 0.12, 4e5)))
+    monkeypatch.setattr(_benchmark, "_time_steps", lambda contexts, seconds: [1, 1, 12/5*taken])
+    found = []
+    _benchmark._measure_speeds("CPU", 0, found, lambda size: ("gas", [[0, 0, 0], [0.12, 0, 0]], gas, gas, gas),
+                               [1], (0.004, 0.005))
+    assert found == ["slower than LangevinMiddle with constraints in gas"]*slower
 
 
 @pytest.mark.thorough
