@@ -487,6 +487,9 @@ CLAIM(testPenalizedPeriodFollowsTheStep, Platform&) {
 CLAIM(testErrors, Platform& platform) {
     MassPenaltyIntegrator integrator(0.004);
     assertThrows([&] { integrator.setPenalizedPeriod(-1); }, {"MassPenaltyIntegrator", "period", "-1", "16 steps"});
+    for (double period : vector<double>{0, INFINITY, -INFINITY, NAN})
+        assertThrows([&] { integrator.setPenalizedPeriod(period); }, {"MassPenaltyIntegrator", "positive number"});
+    ASSERT(integrator.getUseDefaultPenalizedPeriod());
     assertThrows([&] { integrator.addPair(0, 1, -3); }, {"inertia", "-3", "constraint"});
     assertThrows([&] { integrator.addPair(0, 1, INFINITY); }, {"inertia", "constraint"});
     assertThrows([&] { integrator.addPair(2, 2, 1); }, {"different", "2"});
