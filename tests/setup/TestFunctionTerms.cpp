@@ -310,6 +310,20 @@ CLAIM(testIdleTermsAreLeftOut) {
     ASSERT_EQUAL(2, terms.functionTerms[0].index);
 }
 
+/** The term of an exception is told by the index of that, also where those before it have none. */
+CLAIM(testTermsOfExceptionsHaveTheirIndices) {
+    System system = makeParticles({1, 1, 1});
+    auto* nonbonded = new NonbondedForce();
+    for (int i = 0; i < 3; i++)
+        nonbonded->addParticle(0, 1, 0);
+    nonbonded->addException(0, 1, 0, 1, 0);
+    nonbonded->addException(1, 2, 0.1, 1, 0);
+    system.addForce(nonbonded);
+    const StiffTerms terms = collectAll(system);
+    ASSERT_EQUAL(1, (int) terms.functionTerms.size());
+    ASSERT_EQUAL(1, terms.functionTerms[0].index);
+}
+
 /** Between constrained particles a function of their distance has nothing to do; one of where they are has. */
 CLAIM(testOnlyInternalTermsOfConstrainedParticlesAreIdle) {
     System system;
