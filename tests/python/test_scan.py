@@ -7,19 +7,21 @@ import re
 import subprocess
 import sys
 import time
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import openmm
 import openmmstiff
 import pytest
 import trials
-from conftest import GAS_CONSTANT, Waters
+from conftest import GAS_CONSTANT, REFERENCE, Waters
 from openmm import app, unit
 from openmmstiff import __main__ as command
+from openmmstiff._scan_runs import _minimize
 from openmmstiff.sampling import LONG_ENOUGH, Deviation, Samples, blockedError, correlationTime, sample, separateForces
 from openmmstiff.scanning import Run, Scan, fitLine, scan
 from openmmstiff.tasks import runTasks
+from systems import system_of
 
 KT = 300*GAS_CONSTANT
 SPRINGS = 16
@@ -292,6 +294,24 @@ def test_scan_finds_the_energy_of_springs(scanned):
     for integrator in scanned.integrators:
         line = scanned.extrapolate("potential", integrator)
         assert line.intercept == pytest.approx(SPRINGS*KT/2, abs=4*line.error)
+
+
+def test_a_failed_minimization_leaves_the_given_positions():
+    """A potential that is not defined where the minimizer's first step leads; a virtual site is where its parents are."""
+    def slope(state):
+        x = state.getPositions(asNumpy=True)._value
+        if abs(x[0, 0] - 1) > 0.01:
+            raise ValueError("it ends here")
+        return 100*x[0, 0], np.eye(1, 9).reshape(3, 3)*-100.0
+
+    system = system_of([12, 12, 0], openmm.PythonForce(slope), sites=[(2, (0, 1))])
+    given = np.array([[1.0, 0, 0], [1, 1, 0], [5, 5, 5]])
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), REFERENCE)
+    context.setPositions(given)
+    note, = _minimize(context, SimpleNamespace(positions=given, seconds=None))
+    assert "it ends here" in note and "positions that were given" in note
+    found = context.getState(positions=True).getPositions(asNumpy=True)._value
+    assert found == pytest.approx(np.array([[1, 0, 0], [1, 1, 0], [1, 0.5, 0]]))
 
 
 def test_step_that_fails_is_a_row(scanned):
