@@ -506,8 +506,8 @@ template <class Real> vector<std::array<MatrixXd, 3>> computeRoots(const Molecul
 
 /**
  * N^T (M' + G^T kappa G) N = M among the velocities that constraints allow, which N turns into such, whatever is
- * redundant; accelerations M^-1 F become M^-1 N^T F. Where no atom has an inertia by itself, N changes no momentum, nor a
- * velocity that is common to all; and, if M' = M, no angular momentum.
+ * redundant; accelerations M^-1 F become M^-1 N^T F. Where no atom has an inertia by itself, N changes no momentum, nor
+ * a velocity that is common to all; and, if M' = M, no angular momentum.
  */
 CLAIM_WITH_LANES(testTheMassRootTurnsMassesIntoThoseWithInertias) {
     auto largest = [](const MatrixXd& matrix) { return matrix.cwiseAbs().maxCoeff(); };

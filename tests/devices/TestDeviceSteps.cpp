@@ -284,8 +284,8 @@ CLAIM(testLargeMolecules, Platform& platform) {
 }
 
 /**
- * A step that fails names its molecule, and leaves the state of before; steps go on from there, and from a checkpoint, as
- * on the host.
+ * A step that fails names its molecule, and leaves the state of before; steps go on from there, and from a checkpoint,
+ * as on the host.
  */
 CLAIM(testFailedStepsAreUndone, Platform& platform) {
     checkEach(makeMethods(), [&](const Method& method) {

@@ -297,7 +297,7 @@ def test_scan_finds_the_energy_of_springs(scanned):
 
 
 def test_a_failed_minimization_leaves_the_given_positions():
-    """A potential that is not defined where the minimizer's first step leads; a virtual site is where its parents are."""
+    """Of a potential that is not defined where the minimizer's first step leads; a virtual site is with its parents."""
     def slope(state):
         x = state.getPositions(asNumpy=True)._value
         if abs(x[0, 0] - 1) > 0.01:
