@@ -111,9 +111,9 @@ struct BondedSpectrum::Molecule {
     vector<int> particles;
     vector<double> masses; // fixedMass of what never moves
     vector<Piece> pieces;
-    /// For each particle, in which pieces it is; and the bonds of rings.
+    /// For each particle, in which pieces it is; and the bonds that are not cut, by their places.
     vector<vector<int>> piecesOf;
-    std::set<std::pair<int, int>> ofRings;
+    std::set<std::pair<int, int>> ofRings, stiffening;
 
     /** For each piece, the pairs that are in it. */
     vector<vector<Inside>> findInside(vector<Inertias::Pair>& pairs) const {
@@ -162,17 +162,20 @@ Motions findFast(const MatrixXd& hessian, const MatrixXd& inertia, double fastes
 }
 
 /**
- * Cut a molecule where bonds are softest: not in rings, nor what a user has given, constraints and hydrogens. For each
- * particle a number of its block.
+ * Cut a molecule where bonds are softest: not in rings, nor what stiffens, a user has given, constraints and hydrogens.
+ * For each particle a number of its block.
  */
 vector<int> cutMolecule(const Molecule& molecule, const Inertias& inertias, int mostPairs) {
     if (mostPairs == 0)
         return vector<int>(molecule.particles.size());
     vector<Tie> ties;
-    for (const Inertias::Pair& pair : inertias.pairs)
+    for (const Inertias::Pair& pair : inertias.pairs) {
+        const auto places = ordered(pair.particle1, pair.particle2);
         if (pair.isKept)
-            ties.push_back({pair.particle1, pair.particle2, pair.inertia, true, pair.isBond,
-                            pair.rank() > 1 && molecule.ofRings.count(ordered(pair.particle1, pair.particle2)) == 0});
+            ties.push_back(
+                    {pair.particle1, pair.particle2, pair.inertia, true, pair.isBond,
+                     pair.rank() > 1 && molecule.ofRings.count(places) == 0 && molecule.stiffening.count(places) == 0});
+    }
     for (const Inertias::Pair& bond : inertias.bonds)
         if (bond.particle2 >= 0)
             ties.push_back({bond.particle1, bond.particle2, 0, false, false, false});
@@ -234,6 +237,13 @@ void leaveOut(const Molecule& molecule, const vector<int>& blockOf, Inertias& in
     }
 }
 
+/** To 17 bits: what a change of parameters does not reach shall not follow it in the last digits. */
+double roundUp(double inertia) {
+    int exponent;
+    const double mantissa = std::frexp(inertia, &exponent), bits = 1 << 17;
+    return std::ldexp(std::ceil(mantissa * bits) / bits, exponent);
+}
+
 /** Make what belongs to a piece heavier, by what its fast motions ask for; whether there is any. */
 bool raise(const Molecule& molecule, const Piece& piece, const vector<Inside>& bonds, const Motions& motions,
            double fastest, Inertias& inertias) {
@@ -279,8 +289,8 @@ bool raise(const Molecule& molecule, const Piece& piece, const vector<Inside>& b
             candidates[c].growth = std::max(candidates[c].growth, std::min(mostAtOnce, need * shares[c] / squares));
     }
     for (const Candidate& each : candidates)
-        if (each.isOwn)
-            *each.inertia += each.growth * each.mass;
+        if (each.isOwn && each.growth > 0)
+            *each.inertia = roundUp(*each.inertia + each.growth * each.mass);
     return grows;
 }
 
@@ -435,6 +445,9 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
     for (size_t t = 0; t < terms.functionTerms.size(); t++) {
         const FunctionTerm& term = terms.functionTerms[t];
         vector<double> numbers = {-1.0 - term.function};
+        for (const InternalCoordinate& coordinate : term.coordinates) // which may have a particle twice
+            for (int a = 0; a < coordinate.getNumParticles(); a++)
+                numbers.push_back(placeOf[coordinate.particles[a]]);
         numbers.insert(numbers.end(), term.parameters.begin(), term.parameters.end());
         for (const string& global : terms.functions[term.function]->globals) {
             const auto value = parameters.find(global);
@@ -547,6 +560,27 @@ void BondedSpectrum::addMaps(const CMAPTorsionForce& force) {
     }
 }
 
+/**
+ * Whether the energy of a bond has more than twice the curvature that it has at its length where heat takes it: between
+ * blocks, where only its particles are heavier, it would be too fast there.
+ */
+bool BondedSpectrum::stiffens(const FunctionTerm& term, TermFunction& energy) const {
+    const double kT = 2.5, widths = 3; // kJ/mol at 300 K, standard deviations
+    const auto& [kind, particles] = term.coordinates[0];
+    if (term.coordinates.size() != 1 || kind != InternalCoordinate::Kind::Distance ||
+        !graph.areBonded(particles[0], particles[1]))
+        return false;
+    std::copy(term.parameters.begin(), term.parameters.end(), energy.arguments() + 1);
+    auto getCurvature = [&](double length) {
+        double curvature = 0;
+        energy.arguments()[0] = length;
+        energy.second([&](int, int, double second) { curvature = second; });
+        return curvature;
+    };
+    const double length = graph.lengths.at(ordered(particles[0], particles[1])), k = getCurvature(length);
+    return k > 0 && getCurvature(length - widths * std::sqrt(kT / k)) > 2 * k;
+}
+
 /** Cut a molecule where no ring is, and find the minimum of each piece with what is around it. */
 void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf,
                             const TermsOf& torsionsOf, vector<FunctionCopy>& functions) const {
@@ -629,9 +663,14 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
             for (int t : coordinatesOf[i])
                 if (areInside(terms.coordinates[t].getParticles()))
                     block.terms.push_back(t);
-            for (int t : functionsOf[i])
-                if (areInside(terms.functionTerms[t].getParticles()))
+            for (int t : functionsOf[i]) {
+                const FunctionTerm& term = terms.functionTerms[t];
+                if (areInside(term.getParticles()))
                     block.otherTerms.push_back(t);
+                if (stiffens(term, *functions[term.function]))
+                    molecule.stiffening.insert(ordered(placeOf[term.coordinates[0].particles[0]],
+                                                       placeOf[term.coordinates[0].particles[1]]));
+            }
             for (int t : torsionsOf[i])
                 if (areInside(torsions[t].particles))
                     ofMaps.push_back(torsions[t]);
@@ -654,6 +693,23 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
                     hold(held, i, j, length, ofConstraint);
         }
         std::sort(block.terms.begin(), block.terms.end());
+        // Of two bonds that nothing holds at an angle each is lighter for the other at a right one.
+        std::set<std::pair<int, int>> together;
+        auto note = [&](const vector<int>& all) {
+            for (int i : all)
+                for (int j : all)
+                    together.insert({i, j});
+        };
+        for (int t : block.terms)
+            note(terms.coordinates[t].getParticles());
+        for (int t : block.otherTerms)
+            note(terms.functionTerms[t].getParticles());
+        for (int k : block.particles)
+            for (int i : graph.neighbours[k])
+                for (int j : graph.neighbours[k])
+                    if (i < j && !graph.areBonded(i, j) && together.count({i, j}) == 0)
+                        hold(guides, i, j, std::hypot(graph.lengths.at(ordered(i, k)), graph.lengths.at(ordered(j, k))),
+                             ofGuide);
         piece.minimum = known->minima.find(terms, block, bonds, held, guides, ofMaps, functions);
         molecule.pieces.push_back(std::move(piece));
     }

@@ -54,6 +54,7 @@ private:
     void addMaps(const OpenMM::CMAPTorsionForce& force);
     using TermsOf = std::vector<std::vector<int>>;
     void collect(int integrationGroups, const std::string& className);
+    bool stiffens(const stiffcore::FunctionTerm& term, stiffcore::TermFunction& energy) const;
     void divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf, const TermsOf& torsionsOf,
                 std::vector<stiffcore::FunctionCopy>& functions) const;
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, SupportsFloat, SupportsIndex
 import numpy as np
 import openmm
 from openmm import app, unit
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from ._conversions import Quantity, instance, is_atoms, number
 from ._curvature import choose_displacement, measure_stiffness
-from ._forces import Forces, make_context, make_whole, read_positions
+from ._forces import Forces, kept_random_numbers, make_context, make_whole, read_positions
 from ._modes import MANY, Curvature, Inertia, find_fastest, find_shortest
 from ._topology import (addPairsFromTopology, copy_pairs, find_angles, find_bonded, find_bonds, find_neighbours,
                         find_stiff_by_kind, find_unrecognized)
@@ -56,6 +58,7 @@ ROUNDS = 6                      # of a step and the inertias that follow it, at 
 THERMALIZATION = 50             # steps, before each snapshot
 THERMALIZATION_FRICTION = 20    # 1/ps
 SNAPSHOTS = 4                   # of MANY particles one, which has all kinds of surroundings
+MANY_PAIRS = 160                # of a block: more are not for a device
 DRAWS = 4000                    # of velocities, for the rotation, divided by the number of distances; at least 20
 
 
@@ -219,7 +222,8 @@ def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Q
     if not 0 < temperature < math.inf:
         raise ValueError(f"temperature must be positive and finite, but is {temperature} K")
     try:
-        found = _Examiner(simulation, GAS_CONSTANT*temperature, LARGEST_STEP if of_atoms else math.inf).examine()
+        with kept_random_numbers():
+            found = _Examiner(simulation, GAS_CONSTANT*temperature, LARGEST_STEP if of_atoms else math.inf).examine()
     except openmm.OpenMMException:
         if of_atoms and molecules.potential.error is not None:
             raise molecules.potential.error     # of which OpenMM keeps the text alone
@@ -301,6 +305,7 @@ class _Examiner:
         steps = self.recommend(free, plain, slowed, without, conserving, turning[0])
         self.name_what_is_left_fast(slowed)
         self.name_what_is_no_bond(slowed)
+        self.name_what_is_solved_at_once(slowed)
         evaluations = self.forces.evaluations + THERMALIZATION*len(snapshots)
         return Examination(self.list_motions(slowed.pairs), steps, self.notes, evaluations)
 
@@ -436,6 +441,19 @@ class _Examiner:
                     f"Of {len(found)} {what} with an inertia {len(wrong)} (such as {self.name_some(wrong[0])}) are no "
                     f"bonds of the Topology{' nor 1-3 distances' if what == 'pairs' else ''}. If no stiff force holds "
                     f"them, take the inertia off by integrator.{adder}(i, j, 0); else the Topology lacks their bonds")
+
+    def name_what_is_solved_at_once(self, slowed):
+        """Note a network whose bonds are not cut, as they are those of rings."""
+        tied, count = np.array([pair[:2] for pair in self.constraints + slowed.pairs], int), len(self.forces.masses)
+        if not len(tied):
+            return
+        network = connected_components(coo_array((np.ones(len(tied)), tied.T), (count, count)), directed=False)[1]
+        largest = np.bincount(network[tied[:, 0]]).max()
+        if self.asked.getMaxBlockSize() > 0 and largest > MANY_PAIRS:
+            self.notes.append(
+                f"{largest} bonds, angles and constraints are one network, for which each step solves at once, on a "
+                "device in the memory of the host: that may take far longer than the forces. Compare the time of "
+                "step() with that of LangevinMiddleIntegrator")
 
     def name_some(self, indices):
         """'O of HOH 1, H1 of HOH 1, H2 of HOH 1, ...': the first three."""

@@ -1,5 +1,7 @@
 """The forces of a System as a function of positions, for finite differences."""
 
+import contextlib
+
 import numpy as np
 import openmm
 from openmm import unit
@@ -18,6 +20,19 @@ def make_context(system, integrator, platform=None, properties=None, box=None, p
     if positions is not None:
         context.setPositions(positions)
     return context
+
+
+@contextlib.contextmanager
+def kept_random_numbers():
+    """On Reference all Contexts share their random numbers, and a new one begins them anew: not for others, here."""
+    system = openmm.System()
+    system.addParticle(1)
+    context = make_context(system, openmm.VerletIntegrator(1), "Reference", positions=[(0, 0, 0)])
+    checkpoint = context.createCheckpoint()
+    try:
+        yield
+    finally:
+        context.loadCheckpoint(checkpoint)
 
 
 def read_positions(caller, context):

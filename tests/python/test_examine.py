@@ -326,6 +326,34 @@ def test_water_is_described_and_left_as_it_was():
             found.getStepSize(name)
 
 
+@pytest.mark.parametrize("size, told", [(4, True), (3, False)])
+def test_a_network_that_is_solved_at_once_is_told(size, told):
+    """A cubic lattice across the box is one block of 3 bonds an atom: rings are not cut."""
+    cells = list(np.ndindex(size, size, size))
+    springs = [(cells.index(cell), cells.index(tuple((np.array(cell) + step) % size)), 0.3, 1e5)
+               for cell in cells for step in np.eye(3, dtype=int)]
+    box = [tuple(edge) for edge in 0.3*size*np.eye(3)]
+    lattice = system_of([12]*len(cells), periodic(bonds(*springs)), box=box)
+    notes = " ".join(examine(simulation_of(lattice, 0.3*np.array(cells))).notes)
+    assert ("are one network" in notes) == told
+
+
+def test_random_numbers_go_on():
+    """On Reference all Contexts share them: to examine one leaves those of a run with its seed."""
+    ends = []
+    for seed, examines in (2, False), (2, True), (3, True):
+        integrator = openmm.LangevinMiddleIntegrator(300, 10, 0.001)
+        integrator.setRandomNumberSeed(seed)
+        simulation = simulation_of(OXYGEN, [[0, 0, 0], [0.12, 0, 0]], integrator=integrator)
+        integrator.step(1)      # which leaves one of a pair of Gaussian numbers for the next
+        if examines:
+            examine(simulation)
+        integrator.step(10)
+        ends.append(positions_of(simulation.context))
+    assert (ends[0] == ends[1]).all()
+    assert (ends[0] != ends[2]).all()
+
+
 def test_a_coordinate_that_is_no_number_is_named():
     system, positions = system_of([16, 16], bonds((0, 1, 0.12, 4e5))), [[0, 0, 0], [0.12, math.nan, 0]]
     with pytest.raises(ValueError, match="positions: those of particle 1"):

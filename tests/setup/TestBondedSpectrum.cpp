@@ -489,6 +489,37 @@ CLAIM(testAtomsAreHeavierWhereMoleculesAreCut) {
 }
 
 /**
+ * Where nothing holds bonds at an angle they may stand at a right one, and a bond that is cut moves its two atoms alone;
+ * one that stiffens by more than twice in the course of its vibrations is not cut.
+ */
+CLAIM(testChainsWithoutAnglesHaveWhatTheyNeedInAnyShape) {
+    const double shortest = 0.0192;
+    for (const auto& [energy, isCut] :
+         std::map<string, bool>{{"150000*d^2; d=r-0.14", true}, {"150000*d^2*(1-100*d+5000*d^2); d=r-0.14", false}}) {
+        const int size = 40;
+        System system;
+        auto* bonds = new CustomBondForce(energy);
+        system.addForce(bonds);
+        for (int i = 0; i < size; i++) {
+            system.addParticle(12);
+            if (i > 0)
+                bonds->addBond(i - 1, i, {});
+        }
+        const PairTerms found = choose(system, shortest, {}, {}, 0, 24);
+        ASSERT_EQUAL(isCut ? size - 2 : size - 1, (int) found.pairs.size());
+        if (!isCut)
+            continue;
+        std::set<int> atCut;
+        for (const auto& [particle, inertia] : inertiasOf(found))
+            atCut.insert(particle);
+        ASSERT_EQUAL(2u, atCut.size());
+        const double k = 3e5, mass = 12 + inertiasOf(found)[*atCut.begin()];
+        ASSERT_EQUAL(1, *atCut.rbegin() - *atCut.begin());
+        ASSERT_EQUAL_TOL(4 / (shortest * shortest), 2 * k / mass, 0.02);
+    }
+}
+
+/**
  * Hydrogens of saturated carbon need less than others, and those that the System has made heavier less by their gain.
  */
 CLAIM(testHydrogensNeedWhatTheyAreBoundTo) {
