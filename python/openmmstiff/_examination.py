@@ -292,7 +292,7 @@ class _Examiner:
         period, _ = find_fastest(Curvature(self.forces, minimum), Inertia(self.forces, minimum, self.constraints), 6)
         snapshots = [Curvature(self.forces, positions) for positions in self.thermalize(minimum, period)]
         free, turning = self.find_left(snapshots, self.constraints, anharmonic=True)
-        plain = self.limit_by_forces(minimum, *self.limit(free, turning, turn=CONSTRAINED_ROTATION))
+        plain = self.limit_by_forces(snapshots, minimum, *self.limit(free, turning, turn=CONSTRAINED_ROTATION))
         if math.isnan(plain[0]):
             raise ValueError("examine: nothing pulls the particles back at these positions: no motion limits the step")
         slowed = without = self.find_step(snapshots, minimum, GUESS*plain[0])
@@ -320,7 +320,7 @@ class _Examiner:
             left, turning = self.find_left(snapshots, every, bonds)
             found, reason = self.limit(left, turning, per_period, turn)
             if not every:       # else forces along what is held or slowed down say nothing
-                found, reason = self.limit_by_forces(positions, found, reason)
+                found, reason = self.limit_by_forces(snapshots, positions, found, reason)
             if found > LARGEST_STEP and self.are_atoms():
                 found, reason = LARGEST_STEP, "no larger step is advised for atoms"
             if math.isnan(found) or found == size:
@@ -480,9 +480,15 @@ class _Examiner:
             return step, f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step"
         return step, self.describe(fastest)
 
-    def limit_by_forces(self, positions, step, reason):
-        """A large step and its reason, or a smaller one in which forces move no particle by more than FALL."""
-        accelerations = np.linalg.norm(self.forces(positions), axis=1)*self.forces.inverse_masses
+    def limit_by_forces(self, snapshots, positions, step, reason):
+        """
+        A large step and its reason, or a smaller one in which forces move no particle by more than FALL: those at some
+        positions, or, where they are no larger than heat makes them, what lasts of them.
+        """
+        forces, thermal = self.forces(positions), [each.start for each in snapshots]
+        if np.linalg.norm(forces, axis=1).max() < 2*np.linalg.norm(thermal, axis=2).max():
+            forces = np.mean([forces, *thermal], axis=0)
+        accelerations = np.linalg.norm(forces, axis=1)*self.forces.inverse_masses
         most = math.sqrt(2*FALL/accelerations.max()) if accelerations.any() else math.inf
         if not step > max(most, LARGEST_STEP):
             return step, reason

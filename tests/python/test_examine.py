@@ -490,6 +490,13 @@ def test_no_large_step_from_where_forces_are_large():
         assert sum("no minimum" in note for note in found.notes) == 1
 
 
+def test_what_heat_does_is_no_lack_of_a_minimum():
+    """Beads on a spring, 1.8 standard deviations apart from its length: it swings back."""
+    spring = system_of([72, 72], custom_bond("1e4*(r - 0.33)^2"))
+    found = examine(simulation_of(spring, [[0, 0, 0], [0.31, 0, 0]]))
+    assert not any("no minimum" in note for note in found.notes)
+
+
 def test_what_nothing_pulls_back_has_no_step_unless_it_turns():
     """Free particles are an error; a rigid pair, omega^2 = 2 kT/(mu l^2), may turn by a small angle in a step."""
     system, positions = system_of([1, 1]), [[0, 0, 0], [0.1, 0, 0]]
