@@ -749,11 +749,11 @@ PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<
 
     // Equal ones once.
 
-    known->limit();
     for (size_t m = 0; m < members.size(); m++) {
         const Molecule& molecule = *kindOf[m];
         if (molecule.pieces.empty())
             continue;
+        known->limit();
         vector<double> description = all[m].describe();
         description.insert(description.end(), {shortest, double(mostPairs)});
         const auto [place, isNew] = known->inertias.insert({{kindOf[m], std::move(description)}, all[m]});
