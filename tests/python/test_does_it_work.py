@@ -204,3 +204,28 @@ def test_rest2():
     sampler.simulate(20)
     assert len(places) > 1, "replicas wander"
     assert abs(np.mean(found) - TEMPERATURE) < 20
+
+
+def test_bead_spring_chains_without_angles():
+    """Kremer and Grest's: FENE bonds with the repulsion of beads, the chain as long as three blocks."""
+    count, sigma, repulsion = 64, 0.34, "step(2^(1/6)*s-r)*(4*e*((s/r)^12-(s/r)^6)+e); e=2.494; s=0.34"
+    bonds = openmm.CustomBondForce("-0.5*30*e/s^2*(1.5*s)^2*log(1-(r/(1.5*s))^2) + " + repulsion)
+    beads = openmm.CustomNonbondedForce(repulsion)
+    system = openmm.System()
+    for bead in range(count):
+        system.addParticle(72)
+        beads.addParticle([])
+        if bead:
+            bonds.addBond(bead - 1, bead, [])
+            beads.addExclusion(bead - 1, bead)
+    system.addForce(bonds)
+    system.addForce(beads)
+    integrator = openmm.CompoundIntegrator()
+    integrator.addIntegrator(seeded(openmm.LangevinMiddleIntegrator(TEMPERATURE, 1, 0.01)))
+    integrator.addIntegrator(seeded(MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, 0.06)))
+    context = bind(system, integrator, "Reference", [(0.97*sigma*bead, 0.05*(bead % 2), 0) for bead in range(count)],
+                   TEMPERATURE)
+    integrator.step(10000)
+    integrator.setCurrentIntegrator(1)
+    assert_holds(context, 5000)
+    assert integrator.getIntegrator(1).getNumCollisions() == 0
