@@ -607,6 +607,13 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
     auto count = [&](int i) { return graph.neighbours[i].size(); };
     join(mostTogether, [&](int i, int j) { return count(i) == 1 || count(j) == 1; });
     for (int i : particles)
+        for (int t : functionsOf[i]) {
+            const FunctionTerm& term = terms.functionTerms[t];
+            const auto& bond = term.coordinates[0].particles;
+            if (stiffens(term, *functions[term.function]))
+                molecule.stiffening.insert(ordered(placeOf[bond[0]], placeOf[bond[1]]));
+        }
+    for (int i : particles)
         for (int j : graph.neighbours[i])
             if (i < j && !graph.findRing(i, j, largestRing - 1).empty()) {
                 molecule.ofRings.insert(ordered(placeOf[i], placeOf[j]));
@@ -663,14 +670,9 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
             for (int t : coordinatesOf[i])
                 if (areInside(terms.coordinates[t].getParticles()))
                     block.terms.push_back(t);
-            for (int t : functionsOf[i]) {
-                const FunctionTerm& term = terms.functionTerms[t];
-                if (areInside(term.getParticles()))
+            for (int t : functionsOf[i])
+                if (areInside(terms.functionTerms[t].getParticles()))
                     block.otherTerms.push_back(t);
-                if (stiffens(term, *functions[term.function]))
-                    molecule.stiffening.insert(ordered(placeOf[term.coordinates[0].particles[0]],
-                                                       placeOf[term.coordinates[0].particles[1]]));
-            }
             for (int t : torsionsOf[i])
                 if (areInside(torsions[t].particles))
                     ofMaps.push_back(torsions[t]);

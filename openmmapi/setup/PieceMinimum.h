@@ -59,7 +59,8 @@ public:
      * @param piece        its particles, all of them mobile, its coordinates and its function terms
      * @param bonds        the distances of bonds, by which particles follow each other
      * @param held         distances of constraints; and of angles, some of whose terms may reach out of the piece
-     * @param guides       about how far particles of rings are from each other, which is of help until these are closed
+     * @param guides       about how far particles are from each other in rings, which is of help until these are closed,
+     *                     and across angles that nothing holds
      * @param torsions     whose curvature is added to the Hessian
      * @param functions    copies of the functions of terms, which know the global parameters, and their first
      *                     derivatives; of one coordinate, second ones

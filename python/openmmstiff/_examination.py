@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, SupportsFloat, SupportsIndex
 import numpy as np
 import openmm
 from openmm import app, unit
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ._conversions import Quantity, instance, is_atoms, number
 from ._curvature import choose_displacement, measure_stiffness
 from ._forces import Forces, kept_random_numbers, make_context, make_whole, read_positions
 from ._modes import MANY, Curvature, Inertia, find_fastest, find_shortest
-from ._topology import (addPairsFromTopology, copy_pairs, find_angles, find_bonded, find_bonds, find_neighbours,
-                        find_stiff_by_kind, find_unrecognized)
+from ._topology import (addPairsFromTopology, copy_pairs, find_angles, find_bonded, find_bonds, find_clusters,
+                        find_neighbours, find_stiff_by_kind, find_unrecognized)
 from .openmmstiff import ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 from .sampling import GAS_CONSTANT
 
@@ -444,12 +442,12 @@ class _Examiner:
 
     def name_what_is_solved_at_once(self, slowed):
         """Note a network whose bonds are not cut, as they are those of rings."""
-        tied, count = np.array([pair[:2] for pair in self.constraints + slowed.pairs], int), len(self.forces.masses)
-        if not len(tied):
+        tied = [pair[:2] for pair in self.constraints + slowed.pairs]
+        if not tied or self.asked.getMaxBlockSize() == 0:
             return
-        network = connected_components(coo_array((np.ones(len(tied)), tied.T), (count, count)), directed=False)[1]
-        largest = np.bincount(network[tied[:, 0]]).max()
-        if self.asked.getMaxBlockSize() > 0 and largest > MANY_PAIRS:
+        network = find_clusters(tied, len(self.forces.masses))
+        largest = np.bincount(network[[first for first, _ in tied]]).max()
+        if largest > MANY_PAIRS:
             self.notes.append(
                 f"{largest} bonds, angles and constraints are one network, for which each step solves at once, on a "
                 "device in the memory of the host: that may take far longer than the forces. Compare the time of "

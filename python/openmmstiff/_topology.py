@@ -12,6 +12,8 @@ import numpy as np
 import openmm
 from numpy.typing import ArrayLike
 from openmm import app, unit
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from ._conversions import Quantity, choice, coordinates, finite, instance, integer
 from ._curvature import measure_stiffness
@@ -291,6 +293,12 @@ def find_neighbours(bonds, count):
         neighbours[i].append(j)
         neighbours[j].append(i)
     return neighbours
+
+
+def find_clusters(pairs, count):
+    """The cluster of each of some particles, a number, of those that pairs join."""
+    first, second = np.transpose(pairs)
+    return connected_components(coo_matrix((np.ones(len(first)), (first, second)), (count, count)), directed=False)[1]
 
 
 def find_angles(neighbours, positions=None, chosen=None):

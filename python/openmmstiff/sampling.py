@@ -17,11 +17,10 @@ import numpy as np
 import openmm
 from numpy.typing import ArrayLike
 from openmm import unit
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from ._conversions import Quantity, elements, finite, group_mask, instance, integer
 from ._dynamics import BATHS, make_run, read_snapshot, require_fixed_step, require_numbers, without_baths
+from ._topology import find_clusters
 from .tasks import runTasks
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
@@ -502,11 +501,9 @@ def _count_independent(constraints, particles):
     """How many constraints, pairs of particles, do not follow from others: in each cluster those of a rigid body."""
     if not constraints:
         return 0
-    first, second = np.transpose(constraints)
-    graph = coo_matrix((np.ones(len(first)), (first, second)), (particles, particles))
-    cluster = connected_components(graph, directed=False)[1]
+    cluster = find_clusters(constraints, particles)
     sizes = np.bincount(cluster)
-    counts = np.bincount(cluster[first], minlength=len(sizes))
+    counts = np.bincount(cluster[[first for first, _ in constraints]], minlength=len(sizes))
     return int(np.minimum(counts, np.where(sizes > 2, 3*sizes - 6, 1)).sum())
 
 

@@ -19,10 +19,16 @@ public:
     void reset() {
         shown.clear();
     }
-    /** Set both after a step. */
-    void set(const Vectors& x, const Vectors& q) {
+    /** A step has ended at x; then the Context shows q. */
+    void setPropagated(const Vectors& x) {
         propagated = x;
+    }
+    void setShown(const Vectors& q) {
         shown = q;
+    }
+    void set(const Vectors& x, const Vectors& q) {
+        setPropagated(x);
+        setShown(q);
     }
     /** Get x, if the Context holds q. */
     const Vectors& get(const Vectors& q) const {

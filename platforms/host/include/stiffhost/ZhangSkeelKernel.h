@@ -89,10 +89,10 @@ protected:
             accelerations.getBlocks().forgetParameters();
     }
     void stepHasEnded() override {
-        propagated = state.positions();
+        x.setPropagated(state.positions());
         accelerations.show(machine.getAccelerations());
         state.computeVirtualSites();
-        x.set(propagated, state.positions());
+        x.setShown(state.positions());
     }
 
     // With a measure of how far the positions are that are shown: a State may have come without its own.
@@ -224,7 +224,6 @@ private:
     ImplicitAccelerations<Real> accelerations;
     Machine<Method, HostStiffTerms<Real>> machine;
     PropagatedPositions x; // the hidden state
-    Vectors propagated;    // scratch: at the end of a step
 };
 
 } // namespace stiffhost
